@@ -47,14 +47,14 @@ class Configuration:
     def flags(self) -> str:
         """Return the arguments quoted for a shell. Raises ValueError where there are none."""
         if not self.arguments:
-            raise ValueError(f"--flags: {self.why or f'{self.objective} takes no arguments.'}")
+            raise ValueError(f"--as flags: {self.why or f'{self.objective} takes no arguments.'}")
         return " ".join(map(shell_word, self.arguments))
 
     def toml(self, *comments: str) -> str:
         """Return a configuration file with this baseline. Raises ValueError if there is none."""
         if self.training is None:
             why = self.why or f"{self.objective} has no settings for another baseline."
-            raise ValueError(f"--toml: {why} See --json")
+            raise ValueError(f"--as toml: {why} See --json")
         values = {f"training.{name}": value for name, value in self.training.items()}
         if self.objective != Config().objective:  # `train` reads the file too
             values = {"objective": self.objective, **values}
@@ -158,9 +158,9 @@ def to_lines(best: Best) -> Iterator[str]:
     yield ""
     forms = ["--json"]
     if candidate.training is not None:
-        forms += ["--toml"]
+        forms += ["--as toml"]
     if candidate.arguments:
-        forms += ["--flags"]
+        forms += ["--as flags"]
         yield f"As arguments: {candidate.flags()}"
     elif candidate.why:
         yield candidate.why

@@ -173,14 +173,6 @@ def _each_once(values: list[Item]) -> list[Item]:
     return values
 
 
-class Track(Table):
-    """The experiment trackers that runs are logged to. No part of a run's plan."""
-
-    to: Annotated[list[Tracker], AfterValidator(_each_once)] = key(
-        [], "tensorboard, wandb, mlflow. Repeatable.", "--track", "NAME"
-    )
-
-
 class Campaign(Table):
     """Conditions on the same seeds. A file with this table is a campaign."""
 
@@ -219,7 +211,6 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "verdict": Verdict,
     "backend": Backend,
     "backpressure": Backpressure,
-    "track": Track,
     "campaign": Campaign,
     "thresholds": Thresholds,
     "slurm": Slurm,
@@ -272,7 +263,6 @@ class Config(Table):
     verdict: Verdict = Verdict()
     backend: Backend = Backend()
     backpressure: Backpressure = Backpressure()
-    track: Track = Track()
     campaign: Campaign | None = None
     thresholds: Thresholds = Thresholds()
     factors: dict[str, Any] = {}

@@ -10,7 +10,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -20,10 +20,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from budgets.checks import measure
 from budgets.formatting import duration, plain, table
 from budgets.plan import Calibration, Devices
-from budgets.storage import document
-from orchestrator.config import Budget, Config, to_toml
+from orchestrator.config import Budget, Config, Slurm, to_toml
 from orchestrator.matrix.campaign import campaign_from, campaign_name, config_of
-from orchestrator.matrix.manifest import MANIFEST, Manifest, ManifestRun
 from orchestrator.plan.forecast import forecast_of
 from orchestrator.plan.phase2 import foreseen
 from orchestrator.plan.resolve import family_of, parse_hours, run_name, search_plan, window_of
@@ -49,9 +47,10 @@ class Estimate(NamedTuple):
     source: str
 
 
-class Job(ManifestRun):
-    """One run of the export, in a directory of its name. The manifest has its first five fields."""
+class Job(NamedTuple):
+    """One run of the export, in a directory of its name."""
 
+    name: str
     config_text: str  # TOML
     slots: int  # evaluations at once
     cpus: int
@@ -71,7 +70,7 @@ class Export:
     work_directory: Path  # where relative paths of the configuration begin
     python: Path
     jobs: tuple[Job, ...]
-    config: Config = field(repr=False)
+    slurm: Slurm
 
 
 def export_of(config: Config, out: Path | None = None) -> Export:
@@ -84,7 +83,8 @@ def export_of(config: Config, out: Path | None = None) -> Export:
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._") or "search"
     directory = Path(os.path.abspath(name if out is None else out))  # no `..` in scripts
     python = Path(config.slurm.python or sys.executable).expanduser().absolute()
-    return Export(name, directory, Path.cwd(), python, tuple(_jobs(config, directory)), config)
+    jobs = tuple(_jobs(config, directory))
+    return Export(name, directory, Path.cwd(), python, jobs, config.slurm)
 
 
 def _jobs(config: Config, directory: Path) -> Iterator[Job]:
@@ -97,7 +97,7 @@ def _jobs(config: Config, directory: Path) -> Iterator[Job]:
         if config.search.follows is not None:  # by its directory: the job has another runs_dir
             phase1 = find_run(config.search.follows, Path(config.runs_dir))
             own["search.from"] = str(phase1.absolute())
-        yield _job(config, directory, own, name=name, condition=name, seed=config.search.seed)
+        yield _job(config, directory, name, own)
         return
     campaign = campaign_from(config)
     for condition, seed, name in campaign.runs:
@@ -108,8 +108,7 @@ def _jobs(config: Config, directory: Path) -> Iterator[Job]:
             "campaign.controls": False,
             "campaign.conditions": [{"name": condition.name}],
         }
-        cell = {"condition": condition.name, "seed": seed, "control": condition.control}
-        yield _job(config_of(config, condition), directory, own, name=name, **cell)
+        yield _job(config_of(config, condition), directory, name, own)
 
 
 def _shares(budget: Budget, runs: int) -> dict[str, Any]:
@@ -123,10 +122,10 @@ def _shares(budget: Budget, runs: int) -> dict[str, Any]:
     return found
 
 
-def _job(config: Config, directory: Path, own: Mapping[str, Any], name: str, **cell: Any) -> Job:
+def _job(config: Config, directory: Path, name: str, own: Mapping[str, Any]) -> Job:
     """Return a job with its share of the cluster, its time limit, and its configuration.
 
-    `own` are values that only this run's configuration has; `cell` is what the manifest says.
+    `own` are values that only this run's configuration has.
     """
     backend, is_search = config.backend, config.campaign is None
     kind: Literal["cpu", "cuda"] = "cuda" if backend.device == "cuda" else "cpu"
@@ -157,8 +156,6 @@ def _job(config: Config, directory: Path, own: Mapping[str, Any], name: str, **c
     comment = f"Run {name}: every value that decides it, as exported from {config.file}."
     return Job(
         name=name,
-        directory=name,
-        **cell,
         config_text=to_toml(values, comment),
         slots=slots,
         cpus=slots * threads,
@@ -224,28 +221,17 @@ def files_of(export: Export) -> dict[str, str]:
         keep_trailing_newline=True,
         autoescape=False,  # noqa: S701 - shell code: every value goes through `quoted`
     )
-    environment.filters["quoted"] = lambda value: shlex.quote(str(value))
+    environment.filters |= {"quoted": lambda value: shlex.quote(str(value)), "plain": plain}
 
     def rendered(name: str, **more: Any) -> str:
-        return environment.get_template(f"{name}.j2").render(
-            export=export, slurm=export.config.slurm, jobs=export.jobs, **more
-        )
+        return environment.get_template(f"{name}.j2").render(export=export, **more)
 
-    readme = rendered("README.md", title=plain(export.name), table="\n".join(_table(export)))
+    readme = rendered("README.md", table="\n".join(_table(export)))
     files = {SUBMIT: rendered(SUBMIT), "README.md": readme}
     for job in export.jobs:
         files[f"{job.name}/config.toml"] = job.config_text
         files[f"{job.name}/run.slurm"] = rendered("run.slurm", job=job)
-    manifest = Manifest(
-        name=export.name,
-        kind="slurm",
-        objective=export.config.objective,
-        total_runs=len(export.jobs),
-        campaign=None if export.config.campaign is None else campaign_from(export.config),
-        runs=export.jobs,
-    )
-    text = document(manifest.model_dump(mode="json", exclude_defaults=True)).decode()
-    return files | {MANIFEST: text}
+    return files
 
 
 def write(directory: Path, files: Mapping[str, str]) -> None:
@@ -257,8 +243,7 @@ def write(directory: Path, files: Mapping[str, str]) -> None:
         for path, text in files.items():
             (aside / path).parent.mkdir(parents=True, exist_ok=True)
             (aside / path).write_text(text)
-        mode = (aside / SUBMIT).stat().st_mode
-        (aside / SUBMIT).chmod(mode | (mode & 0o444) >> 2)  # executable by those who may read it
+        (aside / SUBMIT).chmod(0o755)
         aside.rename(directory)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
@@ -268,13 +253,13 @@ def _table(export: Export) -> list[str]:
     """Return every run as a row of a Markdown table."""
     rows = (
         (
-            *(plain(job.name), "control" if job.control else "run"),
+            plain(job.name),
             "no estimate" if job.estimate is None else duration(job.estimate.seconds),
             *(duration(job.limit_seconds), job.cpus, job.gpus),
         )
         for job in export.jobs
     )
-    return table(("run", "type", ">p90", ">limit", ">CPUs", ">GPUs"), rows)
+    return table(("run", ">p90", ">limit", ">CPUs", ">GPUs"), rows)
 
 
 def preview(export: Export) -> str:

@@ -1,6 +1,7 @@
 """The command line: every command, imported when it is called, and the end of every error."""
 
 import io
+import os
 import signal
 import sys
 from contextlib import suppress
@@ -33,7 +34,7 @@ class Command(NamedTuple):
 MEASURES = "file objective settings runs_dir executor address device workers as_json"
 CAPS = "max_evals max_device_hours max_hours max_cost window"
 SEARCHES = (
-    "file tier run_id seed follows variant objective preset settings runs_dir track "
+    "file tier run_id seed follows variant objective preset settings runs_dir "
     f"{CAPS} executor address device workers assume_eval_seconds override reason as_json"
 )
 
@@ -81,7 +82,7 @@ COMMANDS = (
     Command("report", "look:report", LOOK, "Results of runs: found, how sure, cost, what next.",
             ("report --html", "report min-nanochat-s1 min-nanochat-s2")),
     Command("best", "look:best", LOOK, "The recommended configuration, in every form.",
-            ("best first --toml",)),
+            ("best first --as toml",)),
     Command("serve", "records:serve", LOOK, "Show runs as a page in a browser.",
             ("serve min-nanochat-s1 --port 0",)),
     Command("track", "records:track", LOOK, "Send a run to experiment trackers.",
@@ -198,6 +199,7 @@ def program(*, is_whole: bool = False) -> Any:
 
 def main() -> None:
     """The entry point: one clear line for every error, and its exit code."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 - it may be closed
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal's charset stops no run

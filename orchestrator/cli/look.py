@@ -1,125 +1,116 @@
 """`status`, `report` and `best`: how a run stands, its results, and what it recommends."""
 
+import os
 import select
 import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from time import process_time
+from typing import Annotated, Literal
 
-from typer import Argument, Option
+from typer import Argument, Context, Option
 
 from budgets.formatting import command, printable
-from budgets.ledger import LedgerCorruptError
+from budgets.ledger import LEDGER, LedgerCorruptError
 from budgets.plan import Phase
 from budgets.state import ImpossibleEventError
 from orchestrator.cli.options import ROOT, STDOUT, Root, RunName, named_file
-from orchestrator.cli.output import Answer, console, silence, write_bytes
-from orchestrator.look.compare import Comparison, Exported, compared, exported
+from orchestrator.cli.output import Answer, silence
+from orchestrator.look.compare import Comparison, compared
 from orchestrator.look.document import document
 from orchestrator.look.run import Run
-from orchestrator.records.runs import find_run, ledgers, load_state
+from orchestrator.records.runs import find_run, ledgers, load_state, runs_below
 
-View = Run | Exported | Comparison
+View = Run | Comparison
 
 MOST_OTHERS = 10  # runs listed below the latest
 HTML, MARKDOWN, PLOTS = (".html", ".htm"), (".md", ".txt"), (".png", ".pdf", ".svg")
 
 
 def status(
+    context: Context,
     run: RunName = None,
     root: Root = ROOT,
     watch: Annotated[
         bool, Option("--watch", help="Follow it until it is over, or Ctrl-C, which ends no run.")
     ] = False,
 ) -> Answer | None:
-    """Show how a run or a campaign stands, also while another process runs it. Writes nothing."""
-    view, directory = _one(run, root)
+    """Show how a run stands, also while another process runs it, or each run in a directory.
+
+    Writes nothing.
+    """
+    if run is not None and os.path.isdir(run) and not os.path.lexists(Path(run) / LEDGER):
+        rows = list(_rows(list(runs_below(Path(run)))))
+        lines = ["  ".join(row.values()) for row in rows]
+        return Answer(rows, lines or [f"no runs in {run}"])
+    directory = find_run(run, root)
     if watch:
+        if context.params["as_json"]:
+            raise ValueError("--watch: it prints lines, and no --json")
         try:
-            _watch(view, directory)
+            _watch(directory)
         except (KeyboardInterrupt, BrokenPipeError):
             silence(sys.stdout)  # its reader may have gone
         return None
-    others = _others(root, directory) if run is None else ()
-    return Answer(lambda: _document(view), [*_lines(view), *others])
-
-
-def _one(run: str | None, root: Path) -> tuple[Run | Exported, Path]:
-    """Return a run or an exported campaign, and its directory."""
-    now = datetime.now(UTC)
-    if (jobs := exported(run, root, now)) is not None:
-        return jobs, jobs.directory
-    directory = find_run(run, root)
-    return Run(load_state(directory), now, directory), directory
-
-
-def _document(view: View) -> object:
-    return document(view) if isinstance(view, Run) else view.document()
-
-
-def _lines(seen: Run | Exported) -> list[str]:
     from orchestrator.look.terminal import status_lines
 
-    return list(status_lines(seen)) if isinstance(seen, Run) else seen.lines()
+    found = _view(directory)
+    others = _others(root, directory) if run is None else ()
+    return Answer(lambda: document(found), [*status_lines(found), *others])
+
+
+def _view(directory: Path) -> Run:
+    return Run(load_state(directory), datetime.now(UTC), directory)
+
+
+def _rows(directories: Sequence[Path]) -> Iterator[dict[str, str]]:
+    """Yield the name, phase, standing and directory of each run."""
+    from orchestrator.look.answer import answer
+
+    for directory in directories:
+        try:
+            run = _view(directory)
+            name, phase, stands = run.plan.run_id, str(run.plan.phase), answer(run).title
+        except (LedgerCorruptError, ImpossibleEventError, OSError, ValueError):
+            name, phase, stands = directory.name, directory.parent.name, "cannot be read"
+        yield {"run": name, "phase": phase, "stands": stands, "directory": str(directory)}
 
 
 def _others(root: Path, shown: Path) -> Iterator[str]:
     """Yield a line for each other run, the latest first."""
-    from orchestrator.look.answer import answer
-
     others = [path.parent for path in ledgers(root) if path.parent != shown]
     if others:
         yield from ("", f"Other runs (see one with: {command('status', 'RUN')}):")
-    for directory in others[:MOST_OTHERS]:
-        try:
-            run = Run(load_state(directory), datetime.now(UTC), directory)
-            yield f"  {run.plan.run_id}  {run.plan.phase}  {answer(run).title}"
-        except (LedgerCorruptError, ImpossibleEventError, OSError, ValueError):
-            yield f"  {directory}  cannot be read"
+    for row in _rows(others[:MOST_OTHERS]):
+        yield f"  {row['run']}  {row['phase']}  {row['stands']}"
     if len(others) > MOST_OTHERS:
         yield f"  and {len(others) - MOST_OTHERS} more in {root}"
 
 
-def _watch(view: Run | Exported, directory: Path) -> None:
+def _watch(directory: Path) -> None:
     """Show a picture on a terminal, or lines in a pipe, until the run is over."""
-    from orchestrator.look.terminal import Screen, can_paint, looks, pause
+    from orchestrator.look.terminal import Screen, can_paint, looks, pause, status_lines
 
-    on_screen = can_paint(console())
-    views: Iterator[tuple[list[str], Run | Exported]] = (
-        looks(directory, brief=on_screen) if isinstance(view, Run) else _jobs(directory)
-    )
-    known: object = None
+    on_screen = can_paint(sys.stdout)
+    known = ""
     output = select.poll()
     output.register(sys.stdout.fileno(), 0)  # errors, such as a reader that has gone
+    views = looks(directory, brief=on_screen)
     with Screen() if on_screen else nullcontext() as screen:
         while True:
-            began = time.process_time()
+            began = process_time()
             lines, seen = next(views)
             if screen is not None:
                 screen.show(lines, seen)
             else:
-                if (news := _news(seen)) != known:
-                    known = news
-                    lines += _lines(seen)
+                if seen.standing.kind != known:
+                    known = seen.standing.kind
+                    lines += status_lines(seen)
                 print(*map(printable, lines), sep="\n", end="\n" * bool(lines), flush=True)
             if seen.is_over or output.poll(1000 * pause(began)):
                 return
-
-
-def _jobs(directory: Path) -> Iterator[tuple[list[str], Exported]]:
-    """Yield an exported campaign as it stands, again and again."""
-    while (jobs := exported(str(directory), directory, datetime.now(UTC))) is not None:
-        yield [], jobs
-
-
-def _news(seen: Run | Exported) -> object:
-    """Return a value that changes when there is something new to print."""
-    if isinstance(seen, Exported):
-        return [(cell.status, cell.score) for cell in seen.matrix.cells]
-    return seen.standing.kind
 
 
 def report(
@@ -139,8 +130,8 @@ def report(
     rebuild: Annotated[
         bool, Option("--rebuild", help="Also write the run's report files again.")
     ] = False,
-) -> Answer | None:
-    """Show the results of a run or a campaign, or of several runs side by side.
+) -> Answer:
+    """Show the results of a run, or of several runs side by side.
 
     Writes nothing without an option; --html and --plot write to the run's reports/, or to --out.
     """
@@ -149,13 +140,12 @@ def report(
         from orchestrator.look.reports import rebuild as rebuild_files
 
         if not isinstance(view, Run):
-            raise ValueError("--rebuild: expected one RUN with a ledger of its own")
+            raise ValueError("--rebuild: expected one RUN")
         rebuild_files(directory, datetime.now(UTC))
     if not (as_html or plot or out):
         return _printed(view)
     if out == STDOUT and plot is None:
-        write_bytes(_page(view, is_html=as_html))
-        return None
+        return Answer(lambda: _document(view), [_page(view, is_html=as_html).decode().rstrip("\n")])
     from orchestrator.run.files import make_directory
 
     if out is not None:
@@ -171,11 +161,12 @@ def report(
 
 
 def _seen(runs: list[str], root: Path) -> tuple[View, Path]:
-    """Return one run or campaign, or the comparison of several, and where its files go."""
+    """Return one run, or the comparison of several, and where its files go."""
     if len(runs) < 2:
-        return _one(runs[0] if runs else None, root)
-    now, directories = datetime.now(UTC), compared(runs, root)
-    return Comparison([Run(load_state(own), now, own) for own in directories]), directories[0]
+        directory = find_run(runs[0] if runs else None, root)
+        return _view(directory), directory
+    directories = compared(runs, root)
+    return Comparison([_view(own) for own in directories]), directories[0]
 
 
 def _printed(view: View) -> Answer:
@@ -188,7 +179,11 @@ def _printed(view: View) -> Answer:
         return Answer(lambda: document(view), lines, pages[0])
     from orchestrator.look.page import page_markdown
 
-    return Answer(view.document, page=page_markdown(view.page(with_plots=False)))
+    return Answer(view.document, page=page_markdown(view.page()))
+
+
+def _document(view: View) -> object:
+    return document(view) if isinstance(view, Run) else view.document()
 
 
 def _write(view: View, plot: str | None, path: Path) -> None:
@@ -198,11 +193,11 @@ def _write(view: View, plot: str | None, path: Path) -> None:
     if plot is None:
         write_aside(path, _page(view, is_html=path.suffix.lower() in HTML))
         return
-    from orchestrator.look.plots import campaign, drawings, write
+    from orchestrator.look.plots import drawings, write
 
     if isinstance(view, Comparison):
         raise ValueError("--plot: expected one RUN, got several")
-    every = drawings(view) if isinstance(view, Run) else {"effects": campaign(view.report)}
+    every = drawings(view)
     if plot not in every:
         raise ValueError(f"--plot: expected one of {', '.join(every)}, got {plot!r}")
     write(every[plot], path)
@@ -212,21 +207,16 @@ def _page(view: View, *, is_html: bool) -> bytes:
     from orchestrator.look.page import page_html, page_markdown
     from orchestrator.look.sections import page_of
 
-    if isinstance(view, Run):
-        page = page_of(view, with_plots=is_html)
-    else:
-        page = view.page(with_plots=is_html)
+    page = page_of(view, with_plots=is_html) if isinstance(view, Run) else view.page()
     return (page_html(page) if is_html else page_markdown(page)).encode("utf-8", "replace")
 
 
 def best(
     run: RunName = None,
-    as_toml: Annotated[
-        bool, Option("--toml", help="Print a configuration file with this baseline.")
-    ] = False,
-    as_flags: Annotated[
-        bool, Option("--flags", help="Print arguments of what is tuned, for a shell.")
-    ] = False,
+    form: Annotated[
+        Literal["toml", "flags"] | None,
+        Option("--as", help="A configuration with this baseline, or arguments of what is tuned."),
+    ] = None,
     root: Root = ROOT,
 ) -> Answer:
     """Show the configuration that a search recommends, and how far that is confirmed.
@@ -241,9 +231,9 @@ def best(
     document = forms.as_dict(found)
     which = "baseline" if found.standing == "no_go" else "best candidate"
     source = (f"{found.run.plan.run_id}: the {which}.", found.headline)
-    if as_toml:
+    if form == "toml":
         return Answer(document, [found.recommended.toml(*source).rstrip("\n")])
-    if as_flags:
+    if form == "flags":
         line = found.recommended.flags()
         print(printable(" ".join(source)), file=sys.stderr)
         return Answer(document, [line])

@@ -57,7 +57,6 @@ def shared(
         Option("--set", metavar="KEY=VALUE", help="Any key that explain shows. Repeatable."),
     ] = None,
     runs_dir: Annotated[str | None, _flag("runs_dir")] = None,
-    track: Annotated[list[str] | None, _flag("track.to")] = None,
     max_evals: Annotated[int | None, _flag("budget.max_evals", AT_MOST)] = None,
     max_device_hours: Annotated[float | None, _flag("budget.max_device_hours", AT_MOST)] = None,
     max_hours: Annotated[float | None, _flag("budget.max_hours", AT_MOST)] = None,

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 import typer
 
@@ -60,20 +60,14 @@ def show(answer: Answer, *, as_json: bool) -> int:
 
 
 def print_line(text: str) -> None:
-    if sys.stdout is not None:  # it may be closed
-        sys.stdout.write(f"{printable(text)}\n")
-
-
-def write_bytes(data: bytes) -> None:
-    if sys.stdout is not None:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
+    print(printable(text))
 
 
 def print_json(content: Any) -> None:
     from budgets.storage import document
 
-    write_bytes(document(content))
+    sys.stdout.flush()
+    sys.stdout.buffer.write(document(content))  # UTF-8, whatever the terminal's charset
 
 
 def print_markdown(text: str) -> None:
@@ -82,50 +76,25 @@ def print_markdown(text: str) -> None:
     from rich.table import Table
 
     class Whole(TableElement):
-        """A table whose words are never cut: in a pipe it may be wider than the text around it."""
+        """A table whose words are never cut: in a pipe it is as wide as it has to be."""
 
         def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+            room = options if console.is_terminal else options.update(max_width=100_000)
             for table in super().__rich_console__(console, options):
                 assert isinstance(table, Table)
                 for column in table.columns:
                     column.overflow = "fold"
-                    if not console.is_terminal:
-                        wide = options.update(width=100_000)
-                        cells = [column.header, *column.cells]
-                        sizes = (console.measure(cell, options=wide).minimum for cell in cells)
-                        column.min_width = max(sizes)
-                yield table
+                yield from console.render(table, room)
 
     class Page(Markdown):
         elements = {**Markdown.elements, "table_open": Whole}  # noqa: RUF012 - as rich declares it
 
-    own = console()
-    if own.is_terminal:
-        own.print(Page(text), crop=False)
-        return
-    with own.capture() as captured:
-        own.print(Page(text), crop=False)
-    lines = (line.rstrip() for line in captured.get().splitlines())
-    own.out("\n".join(lines), highlight=False)
+    width = None if sys.stdout.isatty() else 110
+    # `:train:` in a name is not an emoji
+    Console(width=width, emoji=False).print(Page(text), crop=False)
 
 
-def console(*, stderr: bool = False) -> Any:
-    """Return a rich console: as wide as the terminal, or as a report's tables.
-
-    It falls silent when its reader leaves, so that no run stops.
-    """
-    from rich.console import Console
-
-    class Listener(Console):
-        def on_broken_pipe(self) -> None:
-            silence(self.file)
-
-    stream = sys.stderr if stderr else sys.stdout
-    width = None if stream is not None and stream.isatty() else 110
-    return Listener(stderr=stderr, width=width, emoji=False)  # `:train:` in a name is not an emoji
-
-
-def silence(stream: Any) -> None:
+def silence(stream: IO[str]) -> None:
     """Send everything that it prints from now on nowhere."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 

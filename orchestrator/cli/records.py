@@ -14,7 +14,7 @@ from typer import Argument, Context, Option
 
 from budgets.formatting import counted, printable, shell_word
 from budgets.ledger import move_command, set_aside_command
-from budgets.storage import write_aside
+from budgets.storage import document, write_aside
 from orchestrator.cli.options import ROOT, Root, RunName, named_file, reason_of, resolved
 from orchestrator.cli.output import (
     EXIT_CORRUPT,
@@ -22,9 +22,8 @@ from orchestrator.cli.output import (
     Answer,
     print_json,
     print_line,
-    write_bytes,
 )
-from orchestrator.config import Tracker
+from orchestrator.config import Tracker, is_installed
 from orchestrator.records.runs import find_run, load_state
 from orchestrator.records.standing import REPEAT
 
@@ -87,7 +86,7 @@ def amend(
     """
     from orchestrator.look import text
     from orchestrator.look.answer import in_short
-    from orchestrator.look.document import document
+    from orchestrator.look.document import document as document_of
     from orchestrator.look.run import Run
     from orchestrator.plan.resolve import window_of
     from orchestrator.run.amend import amend as amend_run
@@ -105,29 +104,27 @@ def amend(
     state = amend_run(directory, changes, reason_of(context), system_clock())
     view = Run(state, datetime.now(UTC), directory)
     said = f"{directory}: amended. Planned: {text.amended(state.amended[-1])}"
-    return Answer(lambda: document(view), [said, in_short(view), REPEAT])
+    return Answer(lambda: document_of(view), [said, in_short(view), REPEAT])
 
 
 def table(
-    context: Context,
     run: RunName = None,
     root: Root = ROOT,
     out: Annotated[
         Path | None, Option("--out", metavar="FILE", help="A .csv or .json; default: print it.")
     ] = None,
-) -> None:
+) -> Answer:
     """Print or write every evaluation as a row: place, status, score, cost, knobs, metrics."""
-    from orchestrator.records.tables import table_of
+    from orchestrator.records.tables import columns_of, export_rows, to_csv
 
-    as_json = context.params["as_json"]
-    if out is not None:
-        as_json = named_file(out, ".csv", ".json").suffix.lower() == ".json"
-    data = table_of(load_state(find_run(run, root)), "json" if as_json else "csv")
+    rows = export_rows(load_state(find_run(run, root)))
+    text = to_csv(rows, columns_of(rows))
     if out is None:
-        write_bytes(data)
-    else:
-        write_aside(out, data)
-        print_line(f"{out}: {len(data)} bytes")
+        return Answer(rows, text.splitlines())
+    is_json = named_file(out, ".csv", ".json").suffix.lower() == ".json"
+    data = document(rows) if is_json else text.encode()
+    write_aside(out, data)
+    return Answer({"file": str(out), "bytes": len(data)}, [f"{out}: {len(data)} bytes"])
 
 
 def optuna(
@@ -202,8 +199,7 @@ def serve(
         print_line(f"Showing {shell_word(str(site.root))} at {url}")
         print_line(f"From another machine, first: ssh -N -L {number}:127.0.0.1:{number} HOST")
         print_line("Anybody who knows that address can read it. Ctrl-C ends it.")
-    if sys.stdout is not None:
-        sys.stdout.flush()  # a program that started it reads the address from a pipe
+    sys.stdout.flush()  # a program that started it reads the address from a pipe
     with listener, suppress(KeyboardInterrupt):
         serving.serve(site, listener)
 
@@ -228,12 +224,14 @@ def track(
 
     Writes below the run's trackers/, and replaces what is there of a tracker.
     """
-    from orchestrator.look.track import SINKS, Trackers, refuse_missing
+    from orchestrator.look.track import SINKS, Trackers
 
     names = [name for name in SINKS if name in to]
     if unknown := sorted(set(to).difference(SINKS)):
         raise ValueError(f"--to: expected {', '.join(SINKS)}, got {unknown[0]!r}")
-    refuse_missing(names, "--to")
+    for name in names:
+        if not is_installed(name):
+            raise ValueError(f"--to: {name} is missing: pip install 'cmaes-orchestrator[{name}]'")
     directory = find_run(run, root)
     load_state(directory)  # raises on damage, as every command does
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from subprocess import DEVNULL, Popen, TimeoutExpired
+from typing import IO
 
 import typer
-from rich.console import Console
 from typer import Context
 
 from budgets.events import Event
@@ -28,7 +28,6 @@ from orchestrator.cli.output import (
     EXIT_BY_DECISION,
     EXIT_SIGNAL,
     EXIT_STORAGE,
-    console,
     print_json,
     print_markdown,
     silence,
@@ -41,7 +40,6 @@ from orchestrator.look.document import document
 from orchestrator.look.reports import ReportFiles
 from orchestrator.look.run import Run
 from orchestrator.look.terminal import PIPE_BYTES, SHOW, can_paint, line_of, tell
-from orchestrator.look.track import Trackers, refuse_missing
 from orchestrator.matrix.campaign import Staggered, campaign_from, campaign_matrix
 from orchestrator.matrix.matrix import carry_out, carry_out_search
 from orchestrator.plan.resolve import engine_of, pacing_of, slots_of
@@ -91,7 +89,7 @@ def _campaign(context: Context, config: Config, slots: Slots) -> None:
 class Output(AbstractContextManager["Output"]):
     """Prints what happens in one run after another."""
 
-    console: Console
+    stream: IO[str]
     as_json: bool = False
     _viewer: "Popen[bytes] | None" = None
     _pipe: tuple[int, int] = (-1, -1)  # both ends: what the viewer did not print is read here
@@ -123,13 +121,13 @@ class Output(AbstractContextManager["Output"]):
         line = printable(text)
         try:
             if self._viewer is None:
-                self.console.print(line, highlight=False, markup=False, soft_wrap=True)
+                print(line, file=self.stream, flush=True)
             else:
                 os.write(self._pipe[1], os.fsencode(f"{line}\n"))
         except BlockingIOError:  # it is full
             self._unsent.append(line)
         except OSError:  # a terminal that went away
-            silence(self.console.file)
+            silence(self.stream)
 
     def announce(self, text: str) -> None:
         """Print a line from a signal's handler."""
@@ -145,13 +143,12 @@ class Output(AbstractContextManager["Output"]):
         """Show the run as it stands. To be called whenever the run waits."""
         if self._viewer is not None and self._viewer.poll() is not None:
             self.rest()
-        if self._viewer is None and not self._is_over and can_paint(self.console):
+        if self._viewer is None and not self._is_over and can_paint(self.stream):
             self._pipe = os.pipe()
             os.set_blocking(self._pipe[1], False)
             # Ctrl-C is for the whole group: it stays blocked in the viewer, which sees the drain.
             before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)
-            file = self.console.file
-            self._viewer = Popen(VIEWER, stdin=self._pipe[0], stdout=file, stderr=DEVNULL)
+            self._viewer = Popen(VIEWER, stdin=self._pipe[0], stdout=self.stream, stderr=DEVNULL)
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         if self._viewer is not None and run is not self._shown:
             self._shown = run
@@ -186,28 +183,20 @@ class Output(AbstractContextManager["Output"]):
 
 @contextmanager
 def conducting(context: Context, config: Config) -> Iterator[tuple[Session, Output]]:
-    """Yield a session and its output. Raises ValueError if a tracker's library is missing."""
-    wanted, as_json = tuple(dict.fromkeys(config.track.to)), bool(context.params["as_json"])
-    refuse_missing(wanted)
-    with Output(console(stderr=as_json), as_json) as live:
-        stop = SignalStop(config.backend.drain_seconds, announce=live.announce)
-        with Trackers(wanted, live.say, lambda: stop.now) as trackers:
-
-            def look(run: RunInHand) -> None:
-                live.look(run)
-                trackers.look()
-
-            with Session(
-                Path(config.runs_dir),
-                engine_of(config),
-                live.observe,
-                live.say,
-                look=look,
-                stop=stop,
-                allow_network_fs=config.backend.allow_network_fs,
-                pacing=pacing_of(config),
-                track=trackers.begin,
-                reports=ReportFiles(),
-                command=tuple(redacted(word, os.environ) for word in sys.argv[1:]),
-            ) as session:
-                yield session, live
+    """Yield a session and its output."""
+    as_json = bool(context.params["as_json"])
+    live = Output(sys.stderr if as_json else sys.stdout, as_json)
+    session = Session(
+        Path(config.runs_dir),
+        engine_of(config),
+        live.observe,
+        live.say,
+        look=live.look,
+        stop=SignalStop(config.backend.drain_seconds, announce=live.announce),
+        allow_network_fs=config.backend.allow_network_fs,
+        pacing=pacing_of(config),
+        reports=ReportFiles(),
+        command=tuple(redacted(word, os.environ) for word in sys.argv[1:]),
+    )
+    with live, session:
+        yield session, live

@@ -1,21 +1,16 @@
-"""Several runs on one page: side by side, or as the jobs of an exported campaign.
+"""Several runs side by side: whether their scores compare, gains, cost, what differs, and knobs.
 
-Side by side: whether their scores compare, gains, cost, what differs, and knobs. Lists about runs
-are in the order of the runs. A gain is relative to the run's own baseline.
+Lists about runs are in the order of the runs. A gain is relative to the run's own baseline.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from budgets.effects import CampaignReport, Matrix, campaign_report
 from budgets.formatting import listed, number, plain, shortened
-from budgets.plan import Thresholds
 from budgets.stats import Gain, gain
 from budgets.verdict import winner_scores
 from objectives.settings import cut
@@ -24,8 +19,7 @@ from orchestrator.look.answer import answer
 from orchestrator.look.document import document, plain_values
 from orchestrator.look.page import Page, Section, headline, items, table
 from orchestrator.look.run import Run
-from orchestrator.look.sections import campaign_blocks, facts
-from orchestrator.matrix import manifest
+from orchestrator.look.sections import facts
 from orchestrator.records.runs import find_run
 
 NAME_WIDTH, VALUE_WIDTH, MOST_NAMED = 68, 40, 6  # characters; names in a sentence
@@ -100,7 +94,7 @@ class Comparison:
             **{name: plain_values(getattr(self, name)) for name in names},
         }
 
-    def page(self, *, with_plots: bool) -> Page:  # noqa: ARG002 - there are none
+    def page(self) -> Page:
         """Return what is shown of them, without empty sections."""
         shown = [
             f"{name} {text.interval(run.gain)}"
@@ -183,60 +177,3 @@ def compared(names: Sequence[str], root: Path) -> list[Path]:
     if len(found) < 2:
         raise ValueError("expected different runs to compare, got the same one")
     return list(found.values())
-
-
-# A campaign whose cells are runs of their own, as `export slurm` makes them
-
-
-@dataclass(frozen=True)
-class Exported:
-    """A campaign of jobs: each cell is a run with its own ledger."""
-
-    directory: Path
-    matrix: Matrix
-    report: CampaignReport
-
-    @property
-    def is_over(self) -> bool:
-        return self.report.is_over
-
-    def lines(self) -> list[str]:
-        """Return it for a terminal."""
-        said = text.campaign(self.report, "runs")
-        return [str(self.directory), "", *text.matrix(self.matrix), "", said]
-
-    def document(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        return {
-            "directory": str(self.directory),
-            "sentence": text.campaign(self.report, "runs"),
-            "statuses": self.matrix.counts,
-            "matrix": self.matrix.model_dump(mode="json"),
-            "campaign": self.report.model_dump(mode="json"),
-        }
-
-    def page(self, *, with_plots: bool) -> Page:
-        """Return what it found, and how each run stands."""
-        from orchestrator.look.plots import campaign, figures
-
-        drawn = figures({"effects": campaign(self.report)}).values() if with_plots else ()
-        sections = (
-            Section("effects", "Effects", [*drawn, *campaign_blocks(self.report)]),
-            Section("runs", "Runs", [items(plain(line) for line in text.matrix(self.matrix))]),
-        )
-        found = "Effects found" if text.beyond_chance(self.report) else "No effect found"
-        title, said = found if self.is_over else "In progress", text.campaign(self.report, "runs")
-        about = f"a campaign of {len(self.matrix.cells)} runs"
-        return Page(self.report.name, about, headline(title, said), sections)
-
-
-def exported(run: str | None, root: Path, now: datetime) -> Exported | None:
-    """Return the campaign of jobs with that name or directory; None without a manifest.
-
-    Raises ValueError where the manifest cannot be read.
-    """
-    if run is None or (found := manifest.exported_campaign(run, root)) is None:
-        return None
-    matrix = manifest.matrix_of_runs(*found, now)
-    level, is_over = Thresholds().alive_level, not matrix.unsettled
-    return Exported(found[0], matrix, campaign_report(matrix, level, is_over=is_over))

@@ -8,7 +8,6 @@ import hashlib
 import os
 import secrets
 import signal
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
@@ -34,7 +33,7 @@ from orchestrator.look.answer import answer
 from orchestrator.look.page import Answer, headline
 from orchestrator.look.run import Run
 from orchestrator.look.terminal import status_lines
-from orchestrator.records.runs import is_set_aside, last_changed, load_state
+from orchestrator.records.runs import last_changed, load_state, runs_below
 
 HOST = "127.0.0.1"  # pages are for the user of this machine only
 HEADERS = {
@@ -47,7 +46,6 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 UNREADABLE = (LedgerCorruptError, ImpossibleEventError, ValueError, OSError)
-DEEPEST = 6  # levels below the root that are searched for runs
 
 
 class Entry(NamedTuple):
@@ -81,7 +79,7 @@ class Site:
 
     def entries(self) -> list[Entry]:
         """Return the runs: those that go on first, then the latest."""
-        found = map(self._read, directories(self.root))
+        found = map(self._read, runs_below(self.root))
         return sorted(found, key=lambda one: (one.progress is not None, one.changed), reverse=True)
 
     def _read(self, directory: Path) -> Entry:
@@ -98,7 +96,7 @@ class Site:
 
     def _main(self, name: str) -> tuple[str, Markup]:
         """Return the title and content of a run's page, or of the list without a name."""
-        found = {identifier(one): one for one in directories(self.root)}
+        found = {identifier(one): one for one in runs_below(self.root)}
         directory = found.get(name or identifier(self.root))
         if directory is None and name:
             raise HTTPException(404)
@@ -130,19 +128,6 @@ class Site:
             return Response(status_code=304, headers=headers)
         body = main if "part" in request.query_params else page.document(title, main, tag)
         return Response(body, headers=headers, media_type="text/html")
-
-
-def directories(root: Path) -> Iterator[Path]:
-    """Yield the runs in or below `root` in order, without links and damaged ledgers set aside."""
-    for at, inner, names in os.walk(root):
-        place = Path(at)
-        is_run = LEDGER in (*names, *inner)
-        if is_run:
-            yield place
-        if is_run or len(place.relative_to(root).parts) == DEEPEST:
-            inner.clear()
-        kept = (name for name in inner if not name.startswith(".") and not is_set_aside(Path(name)))
-        inner[:] = sorted(set(kept) - {"eval", "reports"})
 
 
 def identifier(directory: Path) -> str:

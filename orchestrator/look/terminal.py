@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import IO
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, Group
@@ -30,7 +31,6 @@ from budgets.verdict import title
 from objectives.process import die_with_parent
 from orchestrator.look import text
 from orchestrator.look.answer import answer
-from orchestrator.look.compare import Exported
 from orchestrator.look.page import markdown
 from orchestrator.look.run import Run, Slot, comparison_name
 from orchestrator.look.sections import summary
@@ -210,17 +210,16 @@ def pause(began: float) -> float:
 # The picture
 
 
-def picture(console: Console, seen: Run | Exported, height: int) -> SegmentLines:
-    """Return how a run or a campaign stands, folded to the console and cut to so many lines."""
-    lines = seen.lines() if isinstance(seen, Exported) else status_lines(seen, 8)
-    said = "\n".join(printable(line).replace("\n", " ") for line in lines)
+def picture(console: Console, seen: Run, height: int) -> SegmentLines:
+    """Return how a run stands, folded to the console and cut to so many lines."""
+    said = "\n".join(printable(line).replace("\n", " ") for line in status_lines(seen, 8))
     return SegmentLines(console.render_lines(Text(said), pad=False)[:height], new_lines=True)
 
 
-def can_paint(console: Console) -> bool:
-    """Whether the console is a terminal to paint on, and this is not a background job."""
+def can_paint(stream: IO[str]) -> bool:
+    """Whether it is a terminal to paint on, and this is not a background job."""
     try:
-        terminal = console.file.fileno()
+        terminal = stream.fileno()
         is_able = os.isatty(terminal) and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
         return is_able and os.tcgetpgrp(terminal) == os.getpgrp()
     except (OSError, ValueError) as error:  # a terminal without a session has no background
@@ -255,13 +254,13 @@ class Screen:
         self._print()
         self._live.stop()
 
-    def show(self, said: list[str], seen: Run | Exported) -> None:
+    def show(self, said: list[str], seen: Run) -> None:
         """Print lines, and the picture below them; a background job keeps the lines for later.
 
         An interrupt waits until it is painted: rich would write a half-written picture again.
         """
         self._unsaid += said
-        if not can_paint(self._console):
+        if not can_paint(self._console.file):
             return
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
         if self._console.width < self._width:  # the terminal has folded the picture's lines

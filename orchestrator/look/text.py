@@ -275,14 +275,14 @@ def difference(own: NamedGain) -> str:
     return f"{said} ({100 * low:.2f} to {100 * high:.2f})"
 
 
-def campaign(found: CampaignReport, cells: str = "evaluations") -> str:
-    """Return how far it is, and what was found. `cells`: what the campaign consists of."""
+def campaign(found: CampaignReport) -> str:
+    """Return how far it is, and what was found."""
     settled = found.evaluations - found.unsettled
     if not found.is_over:
-        return f"{settled} of {found.evaluations} {cells} settled."
+        return f"{settled} of {found.evaluations} evaluations settled."
     failed, beyond = settled - found.statuses.get("ok", 0), beyond_chance(found)
     said = f"Beyond chance: {listed(beyond, 4)}." if beyond else "No difference is beyond chance."
-    return f"{settled} of {found.evaluations} {cells} settled, {failed} failed. {said}"
+    return f"{settled} of {found.evaluations} evaluations settled, {failed} failed. {said}"
 
 
 def beyond_chance(found: CampaignReport) -> list[str]:

@@ -19,7 +19,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -33,7 +33,7 @@ from budgets.ledger import Record
 from budgets.state import RunState
 from objectives.process import die_with_parent
 from objectives.secrets import redacted
-from orchestrator.config import Tracker, is_installed
+from orchestrator.config import Tracker
 from orchestrator.look.document import flat, plain_name, plain_values
 from orchestrator.look.files import read_end
 from orchestrator.look.run import Run, comparison_name
@@ -45,13 +45,6 @@ from orchestrator.records.tail import Tail
 PATIENCE_SECONDS = 15.0  # that children have to finish, before they are killed
 POLL_SECONDS, NICENESS = 0.5, 10
 PROJECT = "cmaes-orchestrator"  # in W&B; the experiment in MLflow
-
-
-def refuse_missing(names: Iterable[str], flag: str = "--track") -> None:
-    """Raise ValueError, naming the extra, where a tracker's library is not installed."""
-    for name in names:
-        if not is_installed(name):
-            raise ValueError(f"{flag}: {name} is missing: pip install 'cmaes-orchestrator[{name}]'")
 
 
 def figures(state: RunState, record: Record) -> dict[str, float]:
@@ -228,7 +221,6 @@ class Trackers:
 
     names: Sequence[str]
     say: Callable[[str], None]
-    is_hurried: Callable[[], bool] = lambda: False
     patience_seconds: float = PATIENCE_SECONDS
     errors: dict[str, str] = field(default_factory=dict)
     _children: list[tuple[Popen[bytes], Path, str]] = field(default_factory=list)
@@ -258,13 +250,13 @@ class Trackers:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Let the children send what is there, for a bounded time unless the user hurries."""
+        """Let the children send what is there, for a bounded time."""
         for pipe in (one[0].stdin for one in self._children):
             assert pipe is not None, "it is one"
             with suppress(OSError):
                 pipe.write(b".")  # closing is not enough: evaluations may hold the pipe
         end = time.monotonic() + self.patience_seconds
-        while self.look() and time.monotonic() < end and not self.is_hurried():
+        while self.look() and time.monotonic() < end:
             time.sleep(0.05)
         for child, run, name in self._children:
             with suppress(ProcessLookupError):

@@ -15,6 +15,7 @@ from budgets.rules import Ruling, ruling_of
 from budgets.state import RunState, fold
 
 RUNS_DIR = "artifacts/cmaes"
+DEEPEST = 6  # levels below a directory that are searched for runs
 
 
 @dataclass(frozen=True)
@@ -96,15 +97,17 @@ def as_of(root: Path, head: str, phase: str = "*", run: str = "*") -> tuple[Path
     return None
 
 
-def runs_of_cell(place: Path) -> Iterator[Path]:
-    """Yield the runs at a cell's place, or in the runs directory there, the latest first.
-
-    Calibrations and checks are left out: they are made for other runs.
-    """
-    for pattern in (LEDGER, f"*/*/{LEDGER}"):
-        for path in sorted(place.glob(pattern), key=last_changed, reverse=True):
-            if path.parent.parent.name not in ("calibration", "check"):
-                yield path.parent
+def runs_below(root: Path) -> Iterator[Path]:
+    """Yield the runs in or below `root` in order, without links and damaged ledgers set aside."""
+    for at, inner, names in os.walk(root):
+        place = Path(at)
+        is_run = LEDGER in (*names, *inner)
+        if is_run:
+            yield place
+        if is_run or len(place.relative_to(root).parts) == DEEPEST:
+            inner.clear()
+        kept = (name for name in inner if not name.startswith(".") and not is_set_aside(Path(name)))
+        inner[:] = sorted(set(kept) - {"eval", "reports"})
 
 
 def recorded_runs(root: Path, phase: Phase, family: str) -> Iterator[tuple[Path, RunState]]:

@@ -3,7 +3,7 @@
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 
@@ -11,7 +11,6 @@ from budgets.events import Settled
 from budgets.formatting import printable
 from budgets.schedule import pace
 from budgets.state import Batch, RunState
-from budgets.storage import document
 from objectives.space import SearchSpace
 from orchestrator.records.objective import knobs_of
 
@@ -81,16 +80,7 @@ def _inert(value: Any) -> Any:
 
 def columns_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return every column, in the order in which they first appear."""
-    return list(dict.fromkeys(name for row in rows for name in row))
-
-
-def table_of(state: RunState, form: Literal["csv", "json"]) -> bytes:
-    """Return every settled attempt as a row."""
-    found = export_rows(state)
-    columns = columns_of(found) or list(COLUMNS)
-    if form == "csv":
-        return to_csv(found, columns).encode()
-    return document([{name: row.get(name) for name in columns} for row in found])
+    return list(dict.fromkeys(name for row in rows for name in row)) or list(COLUMNS)
 
 
 def metrics_lines(state: RunState) -> bytes:

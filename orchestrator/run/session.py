@@ -30,9 +30,6 @@ from orchestrator.run.attempts import Run, settle_abandoned
 from orchestrator.run.files import check_place, check_same_plan, make_directory, open_run
 from orchestrator.run.loop import Loop, Proposer, Stop, conclude, judge_on_record
 
-TIMED = ("calibration",)
-"""Phases that measure times: back-pressure and trackers would change them."""
-
 
 class Reports:
     """Writes the files that people read beside a ledger. This base class writes none."""
@@ -69,7 +66,6 @@ class Session:
     allow_network_fs: bool = False
     pacing: Pacing = field(default_factory=Pacing)
     look: Callable[[Run], None] = lambda run: None  # noqa: ARG005 - called when a run waits
-    track: Callable[[Path], None] = lambda run: None  # noqa: ARG005 - called with an open run
     reports: Reports = field(default_factory=Reports)
     command: tuple[str, ...] = ()  # the command line, without secrets
     _executor: Executor | None = None
@@ -111,7 +107,6 @@ class Session:
                 refuse_override(recorded, rule, reason)
             with suppress(OSError):  # it may be read-only
                 self.reports.taken_up(directory, recorded)  # its process may have died before
-            self._track(directory, recorded)
             return Result(directory, recorded, ruling_of(recorded))
         if slots.device != (kind := plan.devices.kind):  # scores could not be compared
             raise ValueError(
@@ -152,7 +147,6 @@ class Session:
                 command=self.command,
             )
         )
-        self._track(run.directory, run.state)
         settle_abandoned(run)
         self.reports.taken_up(run.directory, run.state)
         for rule, reason in overrides:
@@ -175,11 +169,6 @@ class Session:
         conclude(run, ruling)
         self.reports.ended(run.directory, run.state)
         return ruling
-
-    def _track(self, directory: Path, state: RunState) -> None:
-        """Let trackers follow the run, unless its evaluations are timed."""
-        if state.plan.phase not in TIMED:
-            self.track(directory)
 
     def _look(self, run: Run) -> None:
         self._say_new_warnings()
@@ -211,7 +200,8 @@ class Session:
     def _paced(self, run: Run, slots: Slots, own: Pace | None) -> Pace:
         """Return the run's own pace together with the session's pacing."""
         paces = [] if own is None else [own]
-        if self.pacing.backpressure and run.state.plan.phase not in TIMED:
+        is_timed = run.state.plan.phase == "calibration"  # back-pressure would change its times
+        if self.pacing.backpressure and not is_timed:
             controlled = BackPressure(slots.count, run.directory, self.say)
             run.observers.append(controlled.follow)
             paces.append(controlled)

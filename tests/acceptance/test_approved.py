@@ -27,7 +27,7 @@ STORED_PAGES = {
     for run in runs.split()
 }
 STORED_PAGES |= {
-    "best-in-other-forms": ["best go_at_the_end --toml", "best go_at_the_end --flags"],
+    "best-in-other-forms": ["best go_at_the_end --as toml", "best go_at_the_end --as flags"],
     "compare": ["report go go_fades", "report no_go_noise smoke"],
     "table": ["export table statuses"],
     "errors": [

@@ -111,6 +111,8 @@ def test_a_job_runs_its_search_to_the_end_beside_its_script(cluster: Product) ->
     whole = Books.of(cluster.folder / "artifacts/cmaes/phase1/run")
     assert Books.of(job / "phase1/run").essence == whole.essence
     cluster.verify(job / "phase1/run")
+    (row,) = cluster.json("status jobs")
+    assert (row["run"], row["directory"]) == ("run", "jobs/run/phase1/run")
 
 
 @pytest.mark.slow

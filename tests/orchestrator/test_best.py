@@ -94,15 +94,27 @@ def test_an_objective_that_cannot_be_loaded_any_more_leaves_the_knobs(
     answer = command("best")
     assert "unknown objective" in answer.out
     assert not {"\x1b", "\u202e"} & set(answer.out)
-    assert command("best", "--toml").code == 2
+    assert command("best", "--as", "toml").code == 2
 
 
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
         (("nobody",), "no run 'nobody' in artifacts/cmaes"),
-        (("--flags",), "sphere takes no arguments"),
-        (("--toml",), "sphere has no settings for another baseline"),
+        (
+            (
+                "--as",
+                "flags",
+            ),
+            "sphere takes no arguments",
+        ),
+        (
+            (
+                "--as",
+                "toml",
+            ),
+            "sphere has no settings for another baseline",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_line(
@@ -166,12 +178,13 @@ def test_arguments_and_file_are_what_the_program_takes(
     tamper(confirmed, lambda lines: searched(lines, "command", program))
     knobs = {knob["name"]: knob["value"] for knob in told()["recommended"]["knobs"]}
     words = (
-        word.removeprefix("--").split("=") for word in shlex.split(command("best", "--flags").out)
+        word.removeprefix("--").split("=")
+        for word in shlex.split(command("best", "--as", "flags").out)
     )
     given = {name: float(text) for name, text in words}
     assert given == pytest.approx(knobs, rel=1e-9)  # in as many digits as a program is given
 
-    text = command("best", "--toml").out
+    text = command("best", "--as", "toml").out
     (tmp_path / "best.toml").write_text(text)
     rows = orjson.loads(command("explain", "best.toml", "--json").out)["knobs"]
     assert {row["name"]: row["baseline"] for row in rows} == knobs
@@ -184,7 +197,7 @@ def test_of_the_core_arguments_and_file_are_settings(
     plain: Path, command: "Command", told: Told, tamper: Tamper, tmp_path: Path
 ) -> None:
     tamper(plain, lambda lines: searched(lines, "nanochat", {"n_layer": 1, "tau_c": 0.8}))
-    text, recommended = command("best", "--toml").out, told()["recommended"]
+    text, recommended = command("best", "--as", "toml").out, told()["recommended"]
     values = {knob["name"]: knob["value"] for knob in recommended["knobs"]}
     assert tomllib.loads(text) == {"training": {"n_layer": 1, **values}}
     assert recommended["training"] == {"n_layer": 1, **values}

@@ -54,6 +54,7 @@ LOOKS = (
     "status --watch",
     "status factorial --watch",
     "status artifacts/cmaes/campaign/factorial",
+    "status artifacts",
     "report",
     f"report {RUN} --html --out -",
     "report factorial --out -",

@@ -36,6 +36,7 @@ HERE = (  # what depends on the machine, which the product looks at
     (r"─+", "─"),
 )
 JUST_MADE = (  # all times
+    (r"[ \t]+$", ""),
     # The report that ends a run: stored runs have the same.
     (r"\n {20,}\S.*\n\nVerdict\n(?:(?!\$ orchestrator).*\n)*?(?=Ledger\n)", "\n(the report)\n"),
     *HERE,

@@ -69,7 +69,7 @@ def test_what_differs_is_named_with_its_values() -> None:
 @pytest.mark.parametrize(("one", "other"), list(combinations(RUNS, 2))[::20])
 def test_any_two_runs_can_stand_side_by_side(one: str, other: str) -> None:
     own = compared(one, other)
-    sections, found = own.page(with_plots=False).sections, own.document()
+    sections, found = own.page().sections, own.document()
     assert json.loads(json.dumps(found))["groups"] == [list(group) for group in own.groups]
     for run, row in zip(own.runs, found["runs"], strict=True):
         shown = {"gains": []} if row["findings"] is None else row["findings"]

@@ -22,7 +22,8 @@ from orchestrator.cli.records import served
 from orchestrator.look import sections
 from orchestrator.look.page import Details, Page, Section, headline
 from orchestrator.look.run import Run
-from orchestrator.look.serve import HOST, Site, directories, identifier
+from orchestrator.look.serve import HOST, Site, identifier
+from orchestrator.records.runs import runs_below
 
 GOLDEN = Path(__file__).parents[2] / "golden/runs"
 
@@ -138,7 +139,7 @@ def test_runs_are_found_where_they_lie_and_nothing_else_is(root: Path) -> None:
         (root / place).mkdir(parents=True, exist_ok=True)
         (root / place / LEDGER).touch()
     (root / "loop").symlink_to(root)
-    found = {str(one.relative_to(root)) for one in directories(root)}
+    found = {str(one.relative_to(root)) for one in runs_below(root)}
     assert found == {"a/b/c/d", "phase1/go", "phase1/statuses", "phase1/calibration"}
     assert served("go", root) == root / "phase1/go"
     with TestClient((one := Site(root / "phase1/go")).app, f"http://{HOST}{one.home}") as client:

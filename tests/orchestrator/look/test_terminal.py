@@ -218,7 +218,7 @@ def test_what_a_viewer_did_not_take_is_said(
     monkeypatch.setattr(output, "VIEWER", (sys.executable, "-c", ""))
     monkeypatch.setattr(output, "can_paint", lambda _console: True)
     with (tmp_path / "terminal").open("w") as file:
-        live = output.Output(Console(file=file))
+        live = output.Output(file)
         running: Any = type("Running", (), {"directory": tmp_path})
         live.look(running)
         for number in range(3000):

@@ -166,23 +166,6 @@ def test_a_child_has_little_priority_and_dies_with_its_parent(run: Path, instead
         assert time.monotonic() < end
 
 
-SPHERE = (
-    *("phase1", "--tier", "min", "--objective", "sphere", "--set", "dimension=2"),
-    *("--assume-eval-seconds", "1", "--executor", "inline", "--workers", "1"),
-)
-
-
-def test_a_failing_tracker_changes_no_run(command: Any, tmp_path: Path, instead: Any) -> None:
-    alone = command(*SPHERE, "--runs-dir", str(tmp_path / "alone"))
-    instead("raise ValueError('no')")
-    beside = command(*SPHERE, "--track", "wandb")
-    assert beside.code == alone.code == 0
-    assert f"{beside.err}{beside.out}".count("ValueError: no") == 1
-    states = [load_state(path.parent) for path in tmp_path.glob(f"**/{LEDGER}")]
-    scores, others = ([end.score for end in state.ends()] for state in states)
-    assert scores == others
-
-
 def test_track_says_why(command: Any, run: Path, instead: Any) -> None:
     instead("sys.exit('no account')")
     words = ("track", str(run), "--to", "wandb", "--json")
@@ -190,5 +173,5 @@ def test_track_says_why(command: Any, run: Path, instead: Any) -> None:
 
 
 def test_a_missing_library_is_refused(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchestrator.look.track.is_installed", lambda name: False)
-    assert "pip install 'cmaes" in command(*SPHERE, "--track", "mlflow").err
+    monkeypatch.setattr("orchestrator.cli.records.is_installed", lambda name: False)
+    assert "pip install 'cmaes" in command("track", "--to", "mlflow").err
