@@ -5,8 +5,7 @@ file < `--set` < flag < condition of a campaign. `Config.source` names it.
 """
 
 import json
-import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
@@ -25,7 +24,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from budgets.formatting import command, printable
+from budgets.formatting import printable
 from budgets.plan import Direction, Plan, PositiveSeed, SearchMethod, Thresholds, Tier, VariantName
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
@@ -122,7 +121,7 @@ class Evaluation(Table):
     limit_seconds: Amount | None = key(None, "Kill one that takes longer; default: from its p90.")
     stall_seconds: Amount | None = key(None, "Kill one that is silent for longer; default: 120.")
     assume_eval_seconds: Amount | None = key(
-        None, "An evaluation's, if uncalibrated.", "-", "SECONDS"
+        None, "Of an evaluation, without a calibration.", "-", "SECONDS"
     )
 
 
@@ -234,17 +233,6 @@ class Layers:
     cell: tuple[str, Values] = ("", {})  # of a campaign: its name, and what it changes
     followed: tuple[str, Values] = ("", {})  # a run's name, and what it tuned
 
-    def words(self) -> Iterator[str]:
-        """Yield the words of a command that evaluates the same in the same place."""
-        if self.file is not None:
-            yield str(self.file)
-        for assignment in self.assignments:
-            yield from ("--set", assignment)
-        same = ("objective", "runs_dir", "preset", "backend.", "search.from", "search.variant")
-        for name, (value, flag) in self.flags.items():
-            if name.startswith(same):
-                yield from (flag, str(value))
-
 
 class Config(Table):
     """Every value of a run, and where each is from."""
@@ -280,6 +268,11 @@ class Config(Table):
     def file(self) -> Path | None:
         return self._layers.file
 
+    @property
+    def sources(self) -> Mapping[str, str]:
+        """Where each given value is from."""
+        return self._sources
+
     def source(self, key: str) -> str:
         """Return where a value is from."""
         return self._sources.get(key, "default")
@@ -302,12 +295,9 @@ class Config(Table):
         try:
             return registry.load(ObjectiveSpec(name=self.objective, settings=self.settings))
         except ValueError as error:
-            named = set(re.findall(r"\w+", str(error))).intersection(self.training)
-            sources = sorted({self.source(f"{TRAINING}.{name}") for name in named})
-            place = f" ({', '.join(sources)})" if sources else ""
-            template = self.objective.partition(":")[0].replace("python", "function")
-            if template in ("command", "function") and "knobs" not in self.training:
-                place += f". Begin with a file: {command('init', '--template', template)}"
+            keys = (key for key in self._sources if key.startswith((f"{TRAINING}.", "objective")))
+            sources = ", ".join(sorted({self.source(key) for key in keys}))
+            place = f" ({sources})" if sources else ""
             raise ValueError(f"{error}{place}") from error
 
     def with_objective(self, objective: Objective) -> Self:
@@ -387,7 +377,7 @@ def resolve(layers: Layers) -> Config:
     for name in config.training:
         if name not in (names := (*known.settings, *known.aside)):
             place = f"{config.objective} setting ({config.source(f'{TRAINING}.{name}')})"
-            raise ValueError(_unknown(place, name, names))
+            raise unknown(place, name, names)
     return config
 
 
@@ -452,19 +442,10 @@ def _complaint(fault: ErrorDetails, sources: Mapping[str, str]) -> str:
     if fault["type"] == "extra_forbidden":
         if tables:
             known = keys_of(SECTIONS[tables[0]])
-            return _unknown(f"key in [{tables[0]}] ({source})", name, known)
-        other = "" if isinstance(fault["input"], dict) else f"{TRAINING}.{name}"
-        return _unknown(f"key ({source})", name, (*TOP, *TABLES), other)
+            return str(unknown(f"key in [{tables[0]}] ({source})", name, known))
+        return str(unknown(f"key ({source})", name, (*TOP, *TABLES)))
     is_flag = source.startswith("--") and source != "--set"
     return fault_in_words(fault, source if is_flag else f"{source}: {key}")
-
-
-def _unknown(kind: str, name: str, known: Collection[str], other: str = "") -> str:
-    """Return what is wrong with a key that is none: the nearest one, and tables with that name."""
-    homes = [f"{table}.{name}" for table, model in SECTIONS.items() if name in keys_of(model)]
-    homes = homes or [other] * bool(other)
-    hint = f". Or is it {' or '.join(homes)}?" if homes else ""
-    return f"{unknown(kind, name, known)}{hint}"
 
 
 # What a file and --set may say

@@ -13,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from budgets.formatting import command, counted, in_bytes, plain, table
+from budgets.formatting import counted, in_bytes, plain, table
 from budgets.ledger import LEAST_FREE_BYTES
 from objectives.api import SetupError
 from orchestrator.config import Config, is_installed
@@ -156,8 +156,7 @@ def _data(condition: str, config: Config) -> Iterator[Finding]:
     try:
         warnings, provenance = objective.preflight(), dict(objective.provenance)
     except (SetupError, ValueError, OSError) as error:
-        again = command("doctor", *config.layers.words())
-        yield Finding(f"objective{of}", "missing", str(error), f"fix that, then: {again}")
+        yield Finding(f"objective{of}", "missing", str(error), "fix that, and repeat this command")
         return
     if not condition:
         identity = f"{len(objective.space.knobs)} knobs, sha256 {objective.fingerprint[:16]}"

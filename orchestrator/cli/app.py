@@ -155,9 +155,9 @@ def _examples(*lines: str) -> str:
 
 def _say_version(asked: bool) -> None:
     if asked:
-        from orchestrator.execution.engine import installed
+        from importlib.metadata import version
 
-        print(f"orchestrator {installed('cmaes-orchestrator') or 'unknown'}")
+        print(f"orchestrator {version('cmaes-orchestrator')}")
         raise typer.Exit
 
 

@@ -12,8 +12,6 @@ import typer
 from typer import Context, Option
 
 from budgets.checks import LEAST_CANDIDATES
-from budgets.formatting import command
-from budgets.schedule import last_seen
 from budgets.state import RunState
 from objectives import registry
 from objectives.settings import parse
@@ -25,15 +23,17 @@ from orchestrator.execution.engine import devices_of
 from orchestrator.execution.signals import SignalStop, at_once, insisted_on
 from orchestrator.matrix import checks
 from orchestrator.matrix import matrix as measuring
-from orchestrator.matrix.checks import CHECK_SEEDS, LEAST_SEEDS
+from orchestrator.matrix.checks import CHECK_SEEDS
 from orchestrator.plan.resolve import slots_of
 from orchestrator.plan.times import CALIBRATION_SEEDS, find_calibration
 
+MEMORY_SEEDS = 2  # of each micro-batch
 PROXY = 0.25  # of an evaluation's FLOPs, where search.proxy is not set
 
 
-def _count(flag: str, about: str, least: int = 1) -> Any:
-    return Option(flag, metavar="N", min=least, max=MOST_SEEDS, help=about)
+def _seeds(least: int) -> Any:
+    about = "Evaluations of each point."
+    return Option("--seeds", metavar="N", min=least, max=MOST_SEEDS, help=about)
 
 
 def _without_caps(context: Context) -> Config:
@@ -43,8 +43,8 @@ def _without_caps(context: Context) -> Config:
 
 def calibrate(
     context: Context,
-    seeds: Annotated[int, _count("--seeds", "Evaluations of the baseline.")] = CALIBRATION_SEEDS,
-    again: Annotated[bool, Option("--again", help="Although it was measured before.")] = False,
+    seeds: Annotated[int, _seeds(1)] = CALIBRATION_SEEDS,
+    again: Annotated[bool, Option("--again", help="Measure what is on record again.")] = False,
 ) -> None:
     """Measure the baseline: time, memory, FLOPs, and the score's spread over seeds.
 
@@ -56,15 +56,13 @@ def calibrate(
     with conducting(context, config) as (session, live):
         result = measuring.calibrate(session, config, slots, seeds, overrides, again=again)
         if known is not None and known.directory == result.directory:
-            made = f"{last_seen(known.state):%Y-%m-%d %H:%M} UTC"
-            live.say(f"Nothing was measured now: these figures are of {made}. To measure again:")
-            live.say(command("calibrate", *config.layers.words(), "--again"))
+            live.say("Nothing was measured now: --again measures what is on record again.")
         live.finish(result, session)
 
 
 def knobs(
     context: Context,
-    seeds: Annotated[int, _count("--seeds", "Of every point.", LEAST_SEEDS)] = CHECK_SEEDS,
+    seeds: Annotated[int, _seeds(2)] = CHECK_SEEDS,
     names: Annotated[
         str | None, Option("--knobs", metavar="A,B", help="Only these; default: all.")
     ] = None,
@@ -80,15 +78,14 @@ def knobs(
 def proxy(
     context: Context,
     candidates: Annotated[
-        int, _count("--candidates", "To compare.", LEAST_CANDIDATES)
+        int, Option("--candidates", metavar="N", min=LEAST_CANDIDATES, help="Points to compare.")
     ] = LEAST_CANDIDATES,
-    seeds: Annotated[int, _count("--seeds", "Of each, either way.")] = 1,
 ) -> None:
     """Compare rankings by whole evaluations and by shorter ones, of search.proxy or 0.25 of the
     FLOPs. Writes a run, RUNS_DIR/check/ID.
     """
     config = resolved(context)
-    _check(context, checks.proxy_check(config, config.search.proxy or PROXY, candidates, seeds))
+    _check(context, checks.proxy_check(config, config.search.proxy or PROXY, candidates))
 
 
 def _check(context: Context, wanted: measuring.Matrix) -> None:
@@ -96,10 +93,7 @@ def _check(context: Context, wanted: measuring.Matrix) -> None:
         live.finish(measuring.carry_out(wanted, session, slots_of(wanted.config)), session)
 
 
-def workers(
-    context: Context,
-    seeds: Annotated[int, _count("--seeds", "At each, at least.")] = checks.LEAST_EVALUATIONS,
-) -> Answer:
+def workers(context: Context) -> Answer:
     """Measure the throughput of the baseline on 1, 2, 4 ... workers.
 
     Writes runs, RUNS_DIR/calibration/ID.
@@ -108,7 +102,7 @@ def workers(
     slots, states = slots_of(config), list[RunState]()
     slots = replace(slots, count=min(slots.count, config.backend.max_concurrent or slots.count))
     with conducting(context, config) as (session, live):
-        for result in checks.sweep(session, config, slots, seeds):
+        for result in checks.sweep(session, config, slots):
             if result.ruling.decision != "done":
                 live.finish(result, session)
             states.append(result.state)
@@ -121,9 +115,8 @@ def memory(
     context: Context,
     sizes: Annotated[
         list[int] | None,
-        Option("--size", metavar="N", min=1, help="A micro-batch; repeatable; default: 1 and 4."),
+        Option("--size", metavar="N", min=1, help="Micro-batch; repeatable; default: 1 and 4."),
     ] = None,
-    seeds: Annotated[int, _count("--seeds", "Evaluations at each.")] = 2,
 ) -> Answer:
     """Measure the peak of memory by micro-batch. Writes runs, RUNS_DIR/calibration/memory-ID."""
     config = _without_caps(context)
@@ -131,7 +124,7 @@ def memory(
     with conducting(context, config) as (session, live):
         for size in sorted(set(sizes or (1, 4))):
             own = config.with_objective(checks.with_micro_batch(config.tuned, size))
-            result = measuring.calibrate(session, own, slots, seeds, prefix="memory-")
+            result = measuring.calibrate(session, own, slots, MEMORY_SEEDS, prefix="memory-")
             if result.ruling.decision != "done":
                 live.finish(result, session)
             states[size] = result.state

@@ -147,16 +147,16 @@ def requested(context: Context, phase: str | None = None) -> Config:
 
 def _refuse_what_is_ignored(config: Config) -> None:
     """Raise ValueError on a flag or --set that a campaign, or tier min, has no use for."""
-    ignored: tuple[str, ...] = ()
-    why = ""
+    ignored: tuple[str, ...]
     if config.campaign is not None:
         ignored, why = ("search.", "verdict."), "is for a search, not a campaign"
     elif (config.search.phase, config.search.tier) == ("phase1", "min"):
         ignored, why = ("verdict.",), "is for a verdict: tier min has none"
-    typed = {key: f"--set {key}" for key in parse_assignments(config.layers.assignments)}
-    typed |= {key: flag for key, (_, flag) in config.layers.flags.items()}
-    for key, flag in typed.items():
-        if key.startswith(ignored) and flag.startswith("--"):
+    else:
+        return
+    for key, source in config.sources.items():
+        if key.startswith(ignored) and source.startswith("--"):
+            flag = f"--set {key}" if source == "--set" else source
             raise ValueError(f"{flag} {why}. Leave it out")
 
 

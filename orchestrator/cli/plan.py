@@ -14,15 +14,13 @@ from budgets.formatting import PROGRAM, command, counted, plain, shell_word, tab
 from budgets.plan import Devices
 from budgets.storage import write_aside
 from objectives import api
-from objectives.environment import shown
 from objectives.program import ProgramObjective
 from objectives.registry import kind
 from objectives.secrets import redacted
 from orchestrator.cli.options import named_file, overrides_of, requested, resolved
 from orchestrator.cli.output import EXIT_BAD_INPUT, Answer
 from orchestrator.config import LONGEST_SHOWN, TRAINING, Config, as_shown
-from orchestrator.execution.engine import Offer, devices_of, local_offer, visible_gpus
-from orchestrator.execution.trainer import environment_on
+from orchestrator.execution.engine import devices_of
 from orchestrator.plan.resolve import check_beginning, slots_of
 from orchestrator.plan.times import BUDGET
 
@@ -135,68 +133,35 @@ def _rows(config: Config, values: Mapping[str, Any]) -> Iterator[tuple[str, ...]
         yield from ((plain(own), plain(as_shown(part)), source) for own, part in parts.items())
 
 
-def start_of(config: Config, offer: Offer | None = None) -> dict[str, Any]:
-    """Return what an evaluation of the baseline starts, without secrets, as JSON.
+def start_of(config: Config) -> dict[str, Any]:
+    """Return the program that an evaluation of the baseline starts, without secrets, as JSON.
 
-    The device is the one that a run would use, even if this machine has none. `missing` is why it
-    cannot start, or None.
+    `missing` is why it cannot start, or None.
     """
-    objective, backend, offer = config.tuned, config.backend, offer or local_offer()
-    device = backend.device if backend.device != "auto" else "cuda" if offer.gpus else "cpu"
-    own = offer.slots("cuda").threads if device == "cuda" and offer.gpus else 1
-    threads = own if backend.threads is None else backend.threads
+    objective, backend = config.tuned, config.backend
+    program, score, missing = None, None, None
+    device = "cuda" if backend.device == "cuda" else "cpu"
     place = (Path(config.runs_dir) / "{evaluation directory}").absolute()
-    where = api.Context(place, device, threads, lambda _: None, "{attempt id}")
+    where = api.Context(place, device, backend.threads or 1, lambda _: None, "{attempt id}")
     knobs = objective.space.decode(objective.space.baseline)
-    score, program, missing, outside = None, None, None, dict(os.environ)
-    gpu = next(iter(visible_gpus()), "0") if device == "cuda" else None
-    os.environ |= environment_on(gpu, threads)
     try:
         if line := objective.command_line(knobs, config.evaluation.seed, where):
-            program = _program(line, outside)
+            argv = [redacted(argument, os.environ) for argument in line.argv]
+            program = {"argv": argv, "directory": str(line.directory)}
         if isinstance(objective, ProgramObjective):
             score = objective.reading or None
             objective.require_program()
     except api.SetupError as error:
         missing = str(error)
-    finally:
-        os.environ.clear()
-        os.environ.update(outside)
-    return {
-        "device": device,
-        "threads": threads,
-        "program": program,
-        "score": score,
-        "missing": missing,
-    }
-
-
-def _program(line: api.CommandLine, outside: Mapping[str, str]) -> dict[str, Any]:
-    """Return the command, with the variables that differ from those `outside`."""
-    argv = [redacted(argument, os.environ) for argument in line.argv]
-    environment = {
-        name: value.encode(errors="surrogateescape").decode(errors="replace")  # JSON is UTF-8
-        for name, value in shown(line.environment).items()
-        if outside.get(name) != line.environment[name]
-    }
-    return {
-        "argv": argv,
-        "shell": " ".join(map(shell_word, argv)),
-        "directory": str(line.directory),
-        "environment": environment,
-    }
+    return {"program": program, "score": score, "missing": missing}
 
 
 def start_lines(start: Mapping[str, Any]) -> Iterator[str]:
     """Yield the document of `start_of` as Markdown."""
     yield from ("", "# One evaluation", "")
-    yield f"- On {start['device']}, {counted(start['threads'], 'thread')}."
     if program := start["program"]:
-        yield f"- It starts: {plain(program['shell'])}"
+        yield f"- It starts: {plain(' '.join(map(shell_word, program['argv'])))}"
         yield f"- In: {plain(shell_word(program['directory']))}"
-        variables = program["environment"].items()
-        words = (f"{name}={shell_word(value)}" for name, value in variables)
-        yield f"- Set for it: {plain(' '.join(words))}"
     else:
         yield "- It starts no program: it is called in the evaluation's own process."
     if start["score"]:

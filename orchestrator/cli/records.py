@@ -23,18 +23,11 @@ from orchestrator.cli.output import (
     print_json,
     print_line,
 )
-from orchestrator.config import Tracker, is_installed
+from orchestrator.config import is_installed
 from orchestrator.records.runs import find_run, load_state
 from orchestrator.records.standing import REPEAT
 
 PORT = 8321
-
-VIEWS: dict[Tracker, str] = {
-    "tensorboard": "tensorboard --logdir {}",
-    "wandb": "wandb sync {}/offline-run-*",
-    "mlflow": "cd {} && MLFLOW_ALLOW_FILE_STORE=true mlflow ui --backend-store-uri .",
-}
-"""The command that shows a tracker's files, or uploads them."""
 
 
 def verify(
@@ -242,13 +235,9 @@ def track(
         trackers.begin(directory, watch=watch)
         while trackers.look():
             time.sleep(0.05)
-    views = {
-        name: VIEWS[name].format(shell_word(str((directory / "trackers" / name).absolute())))
-        for name in names
-    }
-    found = {name: {"error": trackers.errors.get(name), "view": views[name]} for name in names}
+    found = {name: trackers.errors.get(name) for name in names}
     return Answer(
-        {"directory": str(directory), "trackers": found},
-        [f"{n}: sent. Look: {views[n]}" for n in names if n not in trackers.errors],
+        {"directory": str(directory / "trackers"), "errors": found},
+        [f"{name}: sent to {directory / 'trackers' / name}" for name in names if not found[name]],
         code=EXIT_STORAGE if trackers.errors else 0,
     )

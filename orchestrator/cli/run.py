@@ -62,10 +62,9 @@ def search(context: Context) -> None:
             raise ValueError(f"--override {overrides[0][0]}: no rule pauses a campaign")
         _campaign(context, config, slots)
     elif config.search.tier is None:
-        in_file = f', or tier = "min" below [search] in {config.file}' if config.file else ""
         raise ValueError(
-            f"--tier: say how much to spend: min, target or max{in_file}. See what each costs "
-            f"with: {command('plan', *config.layers.words())}"
+            "--tier: say how much to spend: min, target or max, or search.tier in a file. "
+            "The command plan shows what each costs"
         )
     else:
         with conducting(context, config) as (session, live):

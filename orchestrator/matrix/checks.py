@@ -26,7 +26,6 @@ from orchestrator.records.runs import Result, finished_runs
 from orchestrator.run.session import Session
 
 CHECK_SEEDS = 8
-LEAST_SEEDS = 2  # for a spread
 
 
 def _require_paid(config: Config, evaluations: int, fewer: str) -> None:

@@ -81,7 +81,7 @@ run good.toml --set factors.noise=[]                    | factors.noise: expecte
 run good.toml --set campaign.name=a                     | a campaign needs conditions
 phase1 good.toml --set campaign.name=a                  | describes a campaign
 calibrate --set campaign.seeds=[1]                      | a campaign is described in a file
-phase1 --tier min --objective command                   | init --template command
+phase1 --tier min --objective command                   | argv
 plan good.toml --window 10m                             | safety margin of 1800 s
 run folder                                              | folder
 run typo.toml                                           | tier

@@ -169,7 +169,7 @@ def test_a_child_has_little_priority_and_dies_with_its_parent(run: Path, instead
 def test_track_says_why(command: Any, run: Path, instead: Any) -> None:
     instead("sys.exit('no account')")
     words = ("track", str(run), "--to", "wandb", "--json")
-    assert "no account" in json.loads(command(*words).out)["trackers"]["wandb"]["error"]
+    assert "no account" in json.loads(command(*words).out)["errors"]["wandb"]
 
 
 def test_a_missing_library_is_refused(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
