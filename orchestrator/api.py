@@ -26,8 +26,8 @@ from objectives.registry import CALLABLE
 from objectives.settings import in_words, unknown
 from objectives.space import DeclaredKnob, Knob
 from orchestrator.config import Config, Flags, Layers, assign, resolve
-from orchestrator.execution.engine import Engine, devices_of
-from orchestrator.execution.signals import INTERRUPTS, SignalStop
+from orchestrator.execution.api import INTERRUPTS
+from orchestrator.execution.engine import Engine
 from orchestrator.look.notebook import Result
 from orchestrator.look.reports import ReportFiles
 from orchestrator.look.run import Run
@@ -37,7 +37,7 @@ from orchestrator.plan.page import Page, page_of
 from orchestrator.plan.resolve import engine_of, pacing_of, slots_of
 from orchestrator.records import runs
 from orchestrator.run.loop import Stop
-from orchestrator.run.session import Session
+from orchestrator.run.session import Session, SignalStop
 
 Space = Mapping[str, Any]
 """By name: `(low, high)`, `(low, high, kind)`, `(low, high, kind, baseline)`, or a `Knob`. Kinds:
@@ -191,22 +191,10 @@ def forecast(function: Callable[..., Any], space: Space, **options: Unpack[Optio
     `settings={"evaluation.assume_eval_seconds": 60}`. Raises ValueError as `minimize` does.
     """
     config, _ = requested(space, options, function)
-    return page_of(config, devices_of(slots_of(config)))
+    return page_of(config, slots_of(config))
 
 
 # Carrying it out
-
-
-@dataclass
-class NoSignals:
-    """A stop for threads, where no signal arrives: its owner sets `requested`."""
-
-    requested: bool = False
-    signum: int = 0
-    now: bool = False
-
-    def install(self) -> None:
-        pass
 
 
 @contextmanager
@@ -217,7 +205,7 @@ def conducting(
     is_main = threading.current_thread() is threading.main_thread()
     before = {signum: signal.getsignal(signum) for signum in INTERRUPTS} if is_main else {}
     if stop is None:
-        stop = SignalStop(config.backend.drain_seconds) if is_main else NoSignals()
+        stop = SignalStop(config.backend.drain_seconds) if is_main else Stop()
     try:
         with Session(
             Path(config.runs_dir),

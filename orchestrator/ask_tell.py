@@ -14,13 +14,13 @@ from typing import Self, Unpack
 
 from budgets.events import Status
 from budgets.formatting import one_line
+from budgets.plan import Devices
 from objectives.api import Measurement, Objective
-from orchestrator.api import NoSignals, Options, Progress, Space, conducting, requested
+from orchestrator.api import Options, Progress, Space, conducting, requested
 from orchestrator.execution.api import (
     Attempt,
     Executor,
     Outcome,
-    Slots,
     locked,
     no_score,
     read_summary,
@@ -28,10 +28,11 @@ from orchestrator.execution.api import (
     write_started,
     write_summary,
 )
-from orchestrator.execution.engine import Engine
+from orchestrator.execution.engine import Engine, make_devices
 from orchestrator.look.notebook import Result, load
 from orchestrator.matrix.matrix import carry_out_search
 from orchestrator.plan.resolve import run_directory, run_name
+from orchestrator.run.loop import Stop
 
 DEVICE = "caller"
 """On which evaluations are made, as outcomes and calibrations name it."""
@@ -55,7 +56,7 @@ class CallersExecutor:
 
     warnings: tuple[str, ...] = ()
 
-    def __init__(self, slots: Slots) -> None:
+    def __init__(self, slots: Devices) -> None:
         self.slots = slots
         self._changed = threading.Condition()
         self._ready: deque[Trial] = deque()  # submitted, and not taken yet
@@ -141,7 +142,7 @@ class CallersEngine(Engine):
 
     own: CallersExecutor | None = None
 
-    def executor(self, slots: Slots, objective: Objective, name: str) -> Executor:  # noqa: ARG002
+    def executor(self, slots: Devices, objective: Objective, name: str) -> Executor:  # noqa: ARG002
         assert self.own is not None
         return self.own
 
@@ -158,10 +159,10 @@ class Search:
     def __init__(self, space: Space, **options: Unpack[Options]) -> None:
         if "name" not in options:
             raise ValueError("Search: expected name=..., which says what is tuned")
-        slots = Slots(options.pop("workers", 1), "cpu", DEVICE, 1)
+        slots = make_devices(options.pop("workers", 1), "cpu", DEVICE)
         self._overrides = tuple(options.get("override", {}).items())
         self._config, self._notes = requested(space, options)
-        self._executor, self._stop = CallersExecutor(slots), NoSignals()
+        self._executor, self._stop = CallersExecutor(slots), Stop()
         self._failure: BaseException | None = None
         display = Progress(is_silent=not options.get("progress", False))
         self._thread = threading.Thread(target=self._carry_out, args=(display,), daemon=True)
@@ -202,7 +203,7 @@ class Search:
 
     def close(self) -> None:
         """Leave the run; another `Search` of that name goes on with it."""
-        self._stop.requested = self._stop.now = True
+        self._stop.requested, self._stop.kill_at = True, 0.0
         self._thread.join()
 
     def __enter__(self) -> Self:

@@ -15,10 +15,11 @@ from typing import Any, Literal, NamedTuple
 
 from budgets.formatting import counted, in_bytes, plain, table
 from budgets.ledger import LEAST_FREE_BYTES
+from budgets.plan import Devices
 from objectives.api import SetupError
 from orchestrator.config import Config, is_installed
-from orchestrator.execution.api import EngineError, Slots
-from orchestrator.execution.engine import Engine, devices_of, visible_gpus
+from orchestrator.execution.api import EngineError
+from orchestrator.execution.engine import Engine, visible_gpus
 from orchestrator.matrix.campaign import campaign_from, campaign_matrix, config_of
 from orchestrator.plan.phase2 import foreseen
 from orchestrator.plan.resolve import engine_of, search_plan
@@ -68,25 +69,25 @@ def examine(config: Config, *, quick: bool = False) -> Findings:
     }
 
 
-def _devices(engine: Engine, found: list[Finding]) -> Slots | None:
+def _devices(engine: Engine, found: list[Finding]) -> Devices | None:
     """Find what evaluations would run on: this machine's devices, or those of a cluster."""
     offer = engine.offer()
     is_here = engine.address in (None, "local")
-    where = f", load {os.getloadavg()[0]:.1f}" if is_here else f" in {offer.where}"
-    found.append(Finding("CPUs", "ok", f"{offer.cpus} x {offer.cpu_name}{where}"))
-    free = offer.gpus
+    where = f", load {os.getloadavg()[0]:.1f}" if is_here else " in the Ray cluster"
+    found.append(Finding("CPUs", "ok", f"{offer['cpu'].count} x {offer['cpu'].name}{where}"))
+    free = offer["cuda"].count if "cuda" in offer else 0
     if is_here:
         gpus = list(_gpus())
         found += gpus
         free = sum(gpu.state == "ok" for gpu in gpus)
     try:
-        slots = offer.slots(engine.device, engine.workers, engine.threads)
+        slots = engine.slots(offer)
     except ValueError as error:
         fix = "leave out --device, --workers and backend.threads"
         found.append(Finding("evaluations at once", "missing", str(error), fix))
         return None
-    seen = f"{slots.count} on {slots.device}, each with {counted(slots.threads, 'thread')}"
-    if slots.device == "cuda" and not free:
+    seen = f"{slots.count} on {slots.kind}, each with {counted(slots.threads, 'thread')}"
+    if slots.kind == "cuda" and not free:
         fix = "say --device cpu, or end what is on one of the GPUs"
         found.append(Finding("evaluations at once", "missing", f"{seen}; no GPU is free", fix))
     else:
@@ -167,7 +168,7 @@ def _data(condition: str, config: Config) -> Iterator[Finding]:
         yield Finding(f"warning{of}", "ok", warning)
 
 
-def _disk(config: Config, slots: Slots | None) -> Iterator[Finding]:
+def _disk(config: Config, slots: Devices | None) -> Iterator[Finding]:
     """Yield whether runs can be written, and whether the smallest of them fits."""
     root = Path(config.runs_dir).absolute()
     parent = next(path for path in (root, *root.parents) if os.path.lexists(path))
@@ -192,15 +193,14 @@ def _disk(config: Config, slots: Slots | None) -> Iterator[Finding]:
     yield Finding("disk", "ok" if is_enough else "missing", seen, fix)
 
 
-def _needed_bytes(config: Config, slots: Slots) -> int:
+def _needed_bytes(config: Config, slots: Devices) -> int:
     """Return what the campaign or the search takes; of a search without a tier, the smallest."""
-    devices = devices_of(slots)
     if config.campaign is not None:
-        plan = campaign_matrix(config, campaign_from(config)).plan(devices, None)
+        plan = campaign_matrix(config, campaign_from(config)).plan(slots, None)
     else:
         config = config.having({"search.tier": config.search.tier or "min"})
-        source = foreseen(Path(config.runs_dir), config, devices.kind)
-        plan = search_plan(config, devices, None, source)
+        source = foreseen(Path(config.runs_dir), config, slots.kind)
+        plan = search_plan(config, slots, None, source)
     return (plan.resolved.evaluations + plan.comparison_evaluations) * EVALUATION_BYTES
 
 

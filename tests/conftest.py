@@ -28,10 +28,10 @@ from orchestrator.look.reports import ReportFiles
 from orchestrator.matrix.checks import knob_check
 from orchestrator.matrix.matrix import carry_out, carry_out_search
 from orchestrator.records.runs import Result
+from orchestrator.run.loop import Stop
 from orchestrator.run.session import Session, system_clock
 from tests.asking import config_for
 from tests.ledgers import state_of, wait_for_records
-from tests.simulation.session import Person
 
 REPOSITORY = Path(__file__).parent.parent
 MEMORY = Path("/dev/shm")  # noqa: S108 - a file system in memory, not a guessable name in it
@@ -90,7 +90,7 @@ def make_session(
         engine or Engine(kind="inline", workers=1),
         observe=lambda state, event: None,
         say=say,
-        stop=Person(),
+        stop=Stop(),
         clock=clock or system_clock(),
         reports=ReportFiles(),
     )
@@ -109,7 +109,7 @@ def run_search() -> Callable[..., Result]:
         say: Callable[[str], None] = unheard,
         storage: Storage = DISK,
         clock: Clock | None = None,
-        stop: Person | None = None,
+        stop: Stop | None = None,
         observe: Observer | None = None,
         **request: Any,
     ) -> Result:

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 from budgets.events import Status
-from orchestrator.execution.api import Attempt, Outcome, Slots, write_summary
+from budgets.plan import Devices
+from orchestrator.execution.api import Attempt, Outcome, write_summary
 from orchestrator.execution.engine import Engine
 from orchestrator.execution.inline import InlineExecutor
 from tests.simulation.session import SimulatedEngine
@@ -15,7 +16,7 @@ Which = Callable[[Attempt], bool]
 class Ending(InlineExecutor):
     """Ends an attempt with the status and cause of `end`, or well; on disk, too, if told so."""
 
-    def __init__(self, slots: Slots, end: End, *, on_disk: bool) -> None:
+    def __init__(self, slots: Devices, end: End, *, on_disk: bool) -> None:
         super().__init__(slots)
         self._end, self._on_disk = end, on_disk
 

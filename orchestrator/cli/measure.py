@@ -4,7 +4,6 @@ Each `check` evaluates points on seeds, in a run of its own that the same comman
 """
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,13 +18,14 @@ from orchestrator.cli.options import overrides_of, resolved
 from orchestrator.cli.output import EXIT_SIGNAL, Answer, print_json
 from orchestrator.cli.run import conducting
 from orchestrator.config import MOST_SEEDS, Budget, Config
-from orchestrator.execution.engine import devices_of
-from orchestrator.execution.signals import SignalStop, at_once, insisted_on
+from orchestrator.execution.api import insisted_on
+from orchestrator.execution.engine import resized
 from orchestrator.matrix import checks
 from orchestrator.matrix import matrix as measuring
 from orchestrator.matrix.checks import CHECK_SEEDS
 from orchestrator.plan.resolve import slots_of
 from orchestrator.plan.times import CALIBRATION_SEEDS, find_calibration
+from orchestrator.run.session import SignalStop, at_once
 
 MEMORY_SEEDS = 2  # of each micro-batch
 PROXY = 0.25  # of an evaluation's FLOPs, where search.proxy is not set
@@ -52,7 +52,7 @@ def calibrate(
     """
     config, overrides = _without_caps(context), overrides_of(context)
     slots = slots_of(config)
-    known = find_calibration(Path(config.runs_dir), config.tuned, devices_of(slots))
+    known = find_calibration(Path(config.runs_dir), config.tuned, slots)
     with conducting(context, config) as (session, live):
         result = measuring.calibrate(session, config, slots, seeds, overrides, again=again)
         if known is not None and known.directory == result.directory:
@@ -100,14 +100,14 @@ def workers(context: Context) -> Answer:
     """
     config = _without_caps(context)
     slots, states = slots_of(config), list[RunState]()
-    slots = replace(slots, count=min(slots.count, config.backend.max_concurrent or slots.count))
+    slots = resized(slots, min(slots.count, config.backend.max_concurrent or slots.count))
     with conducting(context, config) as (session, live):
         for result in checks.sweep(session, config, slots):
             if result.ruling.decision != "done":
                 live.finish(result, session)
             states.append(result.state)
     document = checks.throughputs(states, slots.count)
-    name = f"{config.objective} on {slots.device_name}"
+    name = f"{config.objective} on {slots.name}"
     return Answer(document, page=checks.throughput_page(name, document))
 
 

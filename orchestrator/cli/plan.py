@@ -20,7 +20,6 @@ from objectives.secrets import redacted
 from orchestrator.cli.options import named_file, overrides_of, requested, resolved
 from orchestrator.cli.output import EXIT_BAD_INPUT, Answer
 from orchestrator.config import LONGEST_SHOWN, TRAINING, Config, as_shown
-from orchestrator.execution.engine import devices_of
 from orchestrator.plan.resolve import check_beginning, slots_of
 from orchestrator.plan.times import BUDGET
 
@@ -185,7 +184,7 @@ def plan(
         if fit or count is not None:
             raise ValueError("--fit, --devices: they are of a search, and this is a campaign")
         return _campaign(config)
-    devices = devices_of(slots_of(config))
+    devices = slots_of(config)
     if count is not None:
         devices = devices.model_copy(update={"count": count})
     return _fitting(config, devices) if fit else _search(config, devices, in_full=verbose)

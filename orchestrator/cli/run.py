@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from subprocess import DEVNULL, Popen, TimeoutExpired
@@ -20,7 +20,7 @@ from typer import Context
 
 from budgets.events import Event
 from budgets.formatting import command, printable
-from budgets.plan import Calibration
+from budgets.plan import Calibration, Devices
 from budgets.state import RunState
 from objectives.secrets import redacted
 from orchestrator.cli.options import overrides_of, requested
@@ -33,8 +33,8 @@ from orchestrator.cli.output import (
     silence,
 )
 from orchestrator.config import Config
-from orchestrator.execution.api import Slots
-from orchestrator.execution.signals import INTERRUPTS, SignalStop, at_once
+from orchestrator.execution.api import INTERRUPTS
+from orchestrator.execution.engine import resized
 from orchestrator.look.answer import answer
 from orchestrator.look.document import document
 from orchestrator.look.reports import ReportFiles
@@ -45,7 +45,7 @@ from orchestrator.matrix.matrix import carry_out, carry_out_search
 from orchestrator.plan.resolve import engine_of, pacing_of, slots_of
 from orchestrator.records.runs import Result
 from orchestrator.run.attempts import Run as RunInHand
-from orchestrator.run.session import Session
+from orchestrator.run.session import Session, SignalStop, at_once
 
 VIEWER = (sys.executable, "-P", "-m", "orchestrator.look.terminal")
 
@@ -71,9 +71,9 @@ def search(context: Context) -> None:
             live.finish(carry_out_search(session, config, slots, overrides), session)
 
 
-def _campaign(context: Context, config: Config, slots: Slots) -> None:
+def _campaign(context: Context, config: Config, slots: Devices) -> None:
     campaign, assumed = campaign_from(config), config.evaluation.assume_eval_seconds
-    slots = replace(slots, count=campaign.workers(slots.count))
+    slots = resized(slots, campaign.workers(slots.count))
     known = None if assumed is None else Calibration(assumed_seconds=assumed)
     with conducting(context, config) as (session, live):
         pace = Staggered(campaign.stagger_seconds, session.clock.monotonic)

@@ -13,26 +13,27 @@ import json
 import math
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal, Protocol, Self, TypeVar
+from types import FrameType
+from typing import Annotated, Any, Literal, Protocol, Self, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field
 
 from budgets.events import MOST_SCORE, Owner, Status
-from budgets.plan import Frozen, Limits
-from budgets.storage import plain_file, read_plain, write_aside
+from budgets.plan import Devices, Frozen, Limits
+from budgets.storage import read_plain, write_aside
 from objectives.api import Count, Measurement, ObjectiveSpec
 from orchestrator.execution import processes
 
 CONFIG, STARTED, METRICS = "config.json", "started.json", "metrics.jsonl"
 MEASUREMENT, SUMMARY, LOCK = "measurement.json", "summary.json", "supervisor.lock"
 NEVER_STARTED = "it was never started"
-MEASUREMENT_LIMIT_BYTES = 1_000_000
 KILL_SECONDS = 1.0  # how long one check waits for killed processes to disappear
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
 Model = TypeVar("Model", bound=BaseModel)
 
 Seconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
@@ -41,6 +42,10 @@ Seconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 
 class EngineError(Exception):
     """The machinery that runs evaluations failed; no candidate is to blame."""
+
+
+class Insisted(BaseException):
+    """The second SIGINT or SIGTERM has come. Its argument is the signal's number."""
 
 
 class Attempt(Frozen):
@@ -77,12 +82,6 @@ class Report(Frozen):
     called_at: float | None = Field(default=None, allow_inf_nan=False)
     """By the monotonic clock: when the objective was called."""
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.status is Status.OK and self.measurement is None:
-            raise ValueError("status ok needs a measurement")
-        return self
-
 
 class Outcome(Frozen):
     """How an attempt ended, as measured by its supervisor (`summary.json`)."""
@@ -98,23 +97,6 @@ class Outcome(Frozen):
     measurement: Measurement | None = None  # always when ok; when nan, if there was a score
 
 
-@dataclass(frozen=True)
-class Slots:
-    """What an executor may use: `count` evaluations at once, each on one device."""
-
-    count: int
-    device: Literal["cpu", "cuda"]
-    device_name: str  # for people, and to match calibrations
-    threads: int  # CPU threads per evaluation
-
-    def with_threads(self, threads: int) -> Self:
-        """Return slots with that many threads each: on CPUs fewer slots if they need more CPUs."""
-        count = self.count
-        if self.device == "cpu" and threads > self.threads:
-            count = max(1, count * self.threads // threads)
-        return replace(self, count=count, threads=threads)
-
-
 class Executor(Protocol):
     """Runs at most `slots.count` attempts at once; each submitted attempt comes back once.
 
@@ -122,7 +104,7 @@ class Executor(Protocol):
     as lost after its lease has expired there, charged its whole reservation.
     """
 
-    slots: Slots
+    slots: Devices
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -214,51 +196,58 @@ def read_summary(attempt: Attempt) -> Outcome | None:
 
 def read_report(attempt: Attempt) -> Report:
     """Return the evaluation's own report. Raises OSError, or ValueError if it is not valid."""
-    with plain_file(attempt.directory / MEASUREMENT) as handle:
-        content = os.read(handle, MEASUREMENT_LIMIT_BYTES)
-    try:
-        report = Report.model_validate_json(content)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise ValueError(f"{MEASUREMENT} is not valid: {where} {first['msg']}") from None
+    report = Report.model_validate_json(read_plain(attempt.directory / MEASUREMENT))
     if report.attempt_id != attempt.attempt_id:
         raise ValueError(f"{MEASUREMENT} is of another attempt")
-    if report.status is Status.OK and report.measurement is not None:
-        why = no_score(report.measurement.score)
-        return report.model_copy(update={"status": Status.NAN, "cause": why}) if why else report
     return report
 
 
-def take_lock(directory: Path, wait_seconds: float = 0.0) -> int | None:
-    """Return a descriptor that holds the attempt's lock until it is closed; None if it is taken.
+def outcome_of(
+    attempt: Attempt, status: Status, cause: str, began: float, report: Report | None, **found: Any
+) -> Outcome:
+    """Return how an attempt that began then ends now; `found` are other fields of the outcome.
 
-    Creates the directory again if the evaluation has removed it.
+    A score that cannot be compared with others makes it `nan`.
     """
-    deadline = time.monotonic() + wait_seconds
-    directory.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= deadline:
-                os.close(descriptor)
-                return None
-            time.sleep(0.02)
-        else:
-            return descriptor
+    measurement, called_at = (report.measurement, report.called_at) if report else (None, None)
+    if status is Status.OK:
+        cause = no_score(math.nan if measurement is None else measurement.score)
+        status = Status.NAN if cause else Status.OK
+    seconds = time.monotonic() - began
+    return Outcome(
+        attempt_id=attempt.attempt_id,
+        status=status,
+        cause=cause,
+        seconds=seconds,
+        startup_seconds=min(max((called_at or began) - began, 0.0), seconds),
+        measurement=measurement,
+        **found,
+    )
 
 
 @contextmanager
 def locked(directory: Path, wait_seconds: float = 0.0) -> Iterator[bool]:
-    """Hold the attempt's lock for the block; the value is False if another process has it."""
-    descriptor = take_lock(directory, wait_seconds)
+    """Hold the attempt's lock for the block; the value is False if another process has it.
+
+    Creates the directory again if the evaluation has removed it.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        yield descriptor is not None
+        deadline = time.monotonic() + wait_seconds
+        while not (has_it := _try_lock(descriptor)) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        yield has_it
     finally:
-        if descriptor is not None:
-            os.close(descriptor)
+        os.close(descriptor)
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def signal_supervisor(directory: Path, signum: signal.Signals) -> None:
@@ -314,3 +303,35 @@ def recover(attempt: Attempt, wait_seconds: float) -> Outcome:
             return lost(attempt, NEVER_STARTED, 0.0)
         cause = "it left no summary" if has_ended else "its supervisor is alive, perhaps elsewhere"
         return lost(attempt, cause, attempt.limits.reserve_ms / 1000)
+
+
+@contextmanager
+def insisted_on(received: list[int]) -> Iterator[None]:
+    """Within the block a second SIGINT or SIGTERM raises Insisted in the main thread.
+
+    It is for code that cannot check a flag: an evaluation in this process, the start of Ray. The
+    handlers in place still get every signal, and are in place again afterwards. `received` counts
+    from block to block.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {signum: signal.getsignal(signum) for signum in INTERRUPTS}
+
+    def receive(signum: int, frame: FrameType | None) -> None:
+        received.append(signum)
+        handler = before[signal.Signals(signum)]
+        if callable(handler):
+            handler(signum, frame)
+        if len(received) > 1:
+            raise Insisted(signum)
+
+    try:
+        for signum in INTERRUPTS:
+            signal.signal(signum, receive)
+        yield
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
+    if len(received) > 1:  # raised where Python drops exceptions, for example in a hook of fork
+        raise Insisted(received[-1])

@@ -5,7 +5,6 @@ Devices are found by asking the operating system and nvidia-smi; torch is not im
 
 import os
 import platform
-import re
 import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from typing import Literal
 from budgets.formatting import counted
 from budgets.plan import Devices
 from objectives.api import Objective
-from orchestrator.execution.api import Executor, Slots
+from orchestrator.execution.api import Executor
 
 ExecutorKind = Literal["ray", "local", "inline"]
 PACKAGES = ("cma", "numpy", "ray", "torch")
@@ -29,51 +28,37 @@ LEFTOVER_MIB = 1024
 """An idle GPU shows up to about 600 MiB, which the driver keeps for itself. The context and weights
 of a process are more."""
 
-_ADDRESS = re.compile(r"|local|auto|[^/]+:[0-9]+")  # no ray://, which is Ray Client's
+Kind = Literal["cpu", "cuda"]
 
 
-@dataclass(frozen=True)
-class Offer:
-    """CPUs and GPUs of a machine or a cluster."""
-
-    cpus: int
-    cpu_name: str
-    gpus: int = 0
-    gpu_name: str = ""
-    where: str = "this machine"
-
-    def slots(
-        self,
-        device: Literal["auto", "cpu", "cuda"] = "auto",
-        count: int | None = None,
-        threads: int | None = None,
-    ) -> Slots:
-        """Return slots on these devices: by default on every GPU, without GPUs on every CPU.
-
-        Raises ValueError when there are fewer devices than asked for.
-        """
-        if device == "cuda" or (device == "auto" and self.gpus):
-            count = count or self.gpus or 1
-            self._check(count, self.gpus, "GPU")
-            return Slots(count, "cuda", self.gpu_name, threads or max(1, self.cpus // count))
-        threads = threads or 1
-        count = count or max(1, self.cpus // threads)
-        self._check(count * threads, self.cpus, "CPU")
-        return Slots(count, "cpu", self.cpu_name, threads)
-
-    def _check(self, wanted: int, offered: int, kind: str) -> None:
-        if wanted > offered:
-            raise ValueError(
-                f"{counted(wanted, kind)} asked for, but {self.where} offers {offered}; "
-                f"ask for fewer devices or threads"
-            )
+def make_devices(count: int, kind: Kind = "cpu", name: str = "", threads: int = 1) -> Devices:
+    """Return so many devices, which share the memory of this machine."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    share = int(memory * HOST_MEMORY_SHARE / count)
+    return Devices(count=count, kind=kind, name=name, threads=threads, memory_bytes=share)
 
 
-def local_offer() -> Offer:
+def resized(slots: Devices, count: int | None = None, threads: int | None = None) -> Devices:
+    """Return so many of the devices, or with other threads each; then fewer CPUs, if need be."""
+    count, threads = count or slots.count, threads or slots.threads
+    if slots.kind == "cpu" and threads > slots.threads:
+        count = max(1, count * slots.threads // threads)
+    return make_devices(count, slots.kind, slots.name, threads)
+
+
+def local_offer() -> dict[Kind, Devices]:
     """Return what this process may use: affinity, CPU quota and CUDA_VISIBLE_DEVICES count."""
     gpus = visible_gpus()
     names = sorted({gpu.name for gpu in gpus.values()})
-    return Offer(usable_cpus(), cpu_name(), len(gpus), " + ".join(names))
+    return offer(usable_cpus(), len(gpus), " + ".join(names))
+
+
+def offer(cpus: int, gpus: int, gpu_name: str) -> dict[Kind, Devices]:
+    """Return the devices of a machine or a cluster by their kind, those to be preferred first."""
+    found: dict[Kind, Devices] = {}
+    if gpus:
+        found["cuda"] = make_devices(gpus, "cuda", gpu_name, max(1, cpus // gpus))
+    return {**found, "cpu": make_devices(max(1, cpus), "cpu", cpu_name())}
 
 
 def usable_cpus() -> int:
@@ -160,23 +145,40 @@ class Engine:
 
     kind: ExecutorKind = "ray"
     address: str | None = None
-    device: Literal["auto", "cpu", "cuda"] = "auto"
+    device: Kind | Literal["auto"] = "auto"
     workers: int | None = None
     threads: int | None = None
 
     def __post_init__(self) -> None:
         if self.address is not None and self.kind != "ray":
             raise ValueError(f"--address joins a Ray cluster, --executor {self.kind} has none")
-        if self.address is not None and not _ADDRESS.fullmatch(self.address):
+
+    def slots(self, offered: dict[Kind, Devices] | None = None) -> Devices:
+        """Return the devices to use: by default every GPU, without GPUs every CPU.
+
+        Raises ValueError if there are fewer devices than asked for.
+        """
+        offered = offered or self.offer()
+        kind = next(iter(offered)) if self.device == "auto" else self.device
+        own, cpus = offered.get(kind), offered["cpu"].count
+        room = own.count if own else 0
+        if kind == "cpu":
+            threads = self.threads or 1
+            count = self.workers or max(1, cpus // threads)
+            wanted, unit = count * threads, "CPU"
+        else:
+            count = self.workers or room or 1
+            threads = self.threads or max(1, cpus // count)
+            wanted, unit = count, "GPU"
+        if own is None or wanted > room:
+            where = "this machine" if self.address is None else "the Ray cluster"
             raise ValueError(
-                f"--address: expected HOST:PORT such as head:6379, or auto, got {self.address!r}"
+                f"{counted(wanted, unit)} asked for, but {where} offers {room}; "
+                f"ask for fewer devices or threads"
             )
+        return make_devices(count, kind, own.name, threads)
 
-    def slots(self) -> Slots:
-        """Return the slots to use. Raises ValueError if there are fewer devices than asked for."""
-        return self.offer().slots(self.device, self.workers, self.threads)
-
-    def offer(self) -> Offer:
+    def offer(self) -> dict[Kind, Devices]:
         """Return the devices of this machine, or of the cluster at `address`.
 
         Raises EngineError if the cluster cannot be joined.
@@ -187,7 +189,7 @@ class Engine:
 
         return cluster_offer(self.address)
 
-    def executor(self, slots: Slots, objective: Objective, name: str) -> Executor:
+    def executor(self, slots: Devices, objective: Objective, name: str) -> Executor:
         """Return the executor; enter it to start it."""
         if self.kind == "inline":
             from orchestrator.execution.inline import InlineExecutor
@@ -200,18 +202,6 @@ class Engine:
         from orchestrator.execution.ray import RayExecutor
 
         return RayExecutor(slots, objective.preload, address=self.address, run_name=name)
-
-
-def devices_of(slots: Slots) -> Devices:
-    """Return slots as a plan records them."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return Devices(
-        count=slots.count,
-        kind=slots.device,
-        name=slots.device_name,
-        threads=slots.threads,
-        memory_bytes=int(memory * HOST_MEMORY_SHARE / slots.count),
-    )
 
 
 @cache

@@ -7,22 +7,21 @@ from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from typing import Self
 
 from budgets.events import Status
+from budgets.plan import Devices
 from orchestrator.execution import processes, trainer
 from orchestrator.execution.api import (
     NEVER_STARTED,
     Attempt,
+    Insisted,
     Outcome,
     Report,
-    Slots,
+    insisted_on,
     locked,
+    outcome_of,
     write_config,
     write_started,
     write_summary,
 )
-from orchestrator.execution.signals import Insisted, insisted_on
-
-ERRORS = "backslashreplace"
-"""How logs encode characters that UTF-8 does not have."""
 
 
 class InlineExecutor:
@@ -32,27 +31,20 @@ class InlineExecutor:
     SIGTERM during evaluations ends the running one.
     """
 
-    def __init__(self, slots: Slots) -> None:
+    def __init__(self, slots: Devices) -> None:
         self.slots = slots
         self.warnings: tuple[str, ...] = ()
         self._queue: deque[Attempt] = deque()
         self._signals: list[int] = []  # received during evaluations
-        self._threads: str | None = None  # OMP_NUM_THREADS before
 
     def __enter__(self) -> Self:
-        self._threads = os.environ.get("OMP_NUM_THREADS")
-        os.environ["OMP_NUM_THREADS"] = str(self.slots.threads)
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.environ.pop("OMP_NUM_THREADS", None)
-        if self._threads is not None:
-            os.environ["OMP_NUM_THREADS"] = self._threads
         for attempt in self._queue:
             name, status = attempt.attempt_id, Status.CANCELLED
-            outcome = Outcome(attempt_id=name, status=status, cause=NEVER_STARTED, seconds=0.0)
-            with locked(attempt.directory):
-                write_summary(attempt.directory, outcome)
+            ended = Outcome(attempt_id=name, status=status, cause=NEVER_STARTED, seconds=0.0)
+            self._write(attempt, ended)
         self._queue.clear()
 
     def free(self) -> int:
@@ -66,45 +58,43 @@ class InlineExecutor:
         return [self._evaluate(self._queue.popleft())] if self._queue else []
 
     def _evaluate(self, attempt: Attempt) -> Outcome:
-        began, cpu_began = time.monotonic(), time.process_time()
-        write_started(attempt, self.slots.device)
-        report, called_at = self._report(attempt), began
-        status, cause, measurement = Status.CANCELLED, "interrupted", None
-        if report is not None:
-            status, cause, measurement = report.status, report.cause, report.measurement
-            called_at = report.called_at or began
-        outcome = Outcome(
-            attempt_id=attempt.attempt_id,
-            status=status,
-            cause=cause,
-            seconds=time.monotonic() - began,
-            startup_seconds=called_at - began,
+        began, cpu_began, device = time.monotonic(), time.process_time(), self.slots.kind
+        write_started(attempt, device)
+        report = self._report(attempt)
+        outcome = outcome_of(
+            attempt,
+            report.status if report else Status.CANCELLED,
+            report.cause if report else "interrupted",
+            began,
+            report,
             cpu_seconds=time.process_time() - cpu_began,
             peak_memory_bytes=processes.resident_bytes([os.getpid()]),
-            device=self.slots.device,
-            measurement=measurement,
+            device=device,
         )
-        with locked(attempt.directory):
-            return write_summary(attempt.directory, outcome)
+        return self._write(attempt, outcome)
 
     def _report(self, attempt: Attempt) -> Report | None:
         """Return the evaluation's own report; None if a person has ended it."""
-        own = os.getpid()
+        own, errors = os.getpid(), "backslashreplace"
         try:
             with (
-                open(attempt.directory / "stdout.txt", "w", errors=ERRORS, opener=_private) as out,
-                open(attempt.directory / "stderr.txt", "w", errors=ERRORS, opener=_private) as err,
+                open(attempt.directory / "stdout.txt", "w", errors=errors, opener=_private) as out,
+                open(attempt.directory / "stderr.txt", "w", errors=errors, opener=_private) as err,
                 redirect_stdout(out),
                 redirect_stderr(err),
                 chdir(os.getcwd()),  # restores it afterwards
                 suppress(Insisted),
                 insisted_on(self._signals),
             ):
-                return trainer.evaluate(attempt, self.slots.device, self.slots.threads)
+                return trainer.evaluate(attempt, self.slots.kind, self.slots.threads)
             return None
         finally:
             if os.getpid() != own:  # a copy that the objective forked would write to the ledger
                 os._exit(0)
+
+    def _write(self, attempt: Attempt, outcome: Outcome) -> Outcome:
+        with locked(attempt.directory):
+            return write_summary(attempt.directory, outcome)
 
 
 def _private(path: str, flags: int) -> int:

@@ -1,22 +1,30 @@
 """The executor for this machine: each evaluation runs in a process tree of its own."""
 
+import json
 import math
 import os
 import select
 import signal
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
 from budgets.events import Status
 from budgets.failures import cause_of
+from budgets.plan import Devices
+from objectives.api import SetupError, missing_package
+from objectives.process import MARK
+from orchestrator.execution import processes
 from orchestrator.execution.api import (
     Attempt,
     EngineError,
     Outcome,
-    Slots,
     device_name,
     end_if_abandoned,
     lost,
@@ -25,14 +33,22 @@ from orchestrator.execution.api import (
     write_config,
 )
 from orchestrator.execution.engine import visible_gpus
-from orchestrator.execution.forkserver import ForkServer
-from orchestrator.execution.supervisor import Lease, Supervision
-from orchestrator.execution.trainer import MAIN
+from orchestrator.execution.supervisor import MISSING, READY, Lease, Supervision
 
 PROBE_SECONDS = 0.25  # between two looks at attempts whose end was not announced, or at GPUs
 EXIT_SECONDS = 15.0  # for all processes to end when the executor closes, beyond their own grace
 OVERRUN_SECONDS = 10.0  # beyond its reservation; then an attempt's supervisor is killed
 RELEASE_SECONDS = 5.0  # the driver frees a process's memory a moment after its end
+READY_SECONDS = 180.0  # importing torch took 13 s on a loaded machine
+START = """
+import sys
+package = sys.argv.pop(1)
+if package not in sys.path:  # an installed package is there already, behind the standard library
+    sys.path.insert(0, package)
+from orchestrator.execution.supervisor import serve
+serve(*sys.argv[1:])
+"""
+"""The fork server's program: the first argument is where this package is."""
 
 Device = str | None
 """A GPU's id, or None for the CPU."""
@@ -45,14 +61,14 @@ class DevicePool:
     it is not free within RELEASE_SECONDS, it is withdrawn with a warning and the others are used.
     """
 
-    def __init__(self, slots: Slots, host: str = "") -> None:
+    def __init__(self, slots: Devices, host: str = "") -> None:
         """Raises EngineError if there are fewer GPUs than slots."""
         self.warnings: tuple[str, ...] = ()
         self._host = host
         self._in_use = 0
         self._free: list[Device] = []
         self._unexamined: dict[str, float] = {}  # GPUs, and until when they may become free
-        if slots.device == "cpu":
+        if slots.kind == "cpu":
             self._free = [None] * slots.count
             return
         gpus = list(visible_gpus())[: slots.count]
@@ -111,6 +127,69 @@ class DevicePool:
         self.warnings += (f"{device_name(device, self._host)} is not used any more: {why}",)
 
 
+class ForkServer:
+    """A running fork server (`supervisor.serve`), ready when constructed.
+
+    Raises EngineError if it does not start, SetupError if a package to preload is not installed.
+    """
+
+    def __init__(self, preload: Sequence[str], common: Supervision) -> None:
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `close`
+        ready_read, ready_write = os.pipe()
+        package = str(Path(__file__).parents[2])
+        arguments = [package, ",".join(preload), str(ready_write), json.dumps(asdict(common))]
+        inherited = (common.notify, common.lifeline, common.lease, ready_write)
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-c", START, *arguments],
+                stdin=subprocess.PIPE,
+                stdout=self._errors,
+                stderr=self._errors,
+                pass_fds=[descriptor for descriptor in inherited if descriptor is not None],
+                start_new_session=True,  # a Ctrl-C in the terminal does not reach it
+                env={
+                    **os.environ,
+                    "OMP_NUM_THREADS": str(common.threads),
+                    "OPENBLAS_NUM_THREADS": "1",  # a process with threads must not be forked
+                    "PYTHONUNBUFFERED": "1",
+                    MARK: "-" * processes.MARK_LENGTH,  # room for it
+                },
+                bufsize=0,
+            )
+        finally:
+            os.close(ready_write)
+        has_answered = select.select([ready_read], [], [], READY_SECONDS)[0]
+        answer = os.read(ready_read, 64) if has_answered else b""
+        os.close(ready_read)
+        if answer != READY:
+            self._process.kill()
+            output = os.pread(self._errors.fileno(), 1 << 20, 0).decode(errors="replace")
+            self.close()
+            if answer.startswith(MISSING):
+                raise SetupError(missing_package(answer.removeprefix(MISSING).decode()))
+            raise EngineError(f"the fork server did not start:\n{output.strip()[-2000:]}")
+
+    def is_alive(self) -> bool:
+        """Return False once the server has died; it is then reaped."""
+        return self._process.poll() is None
+
+    def ask(self, directory: Path, gpu_id: str | None) -> None:
+        """Request a supervisor. If the server is dead, the attempt never starts."""
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps([str(directory), gpu_id]).encode() + b"\n")
+
+    def close(self) -> None:
+        """End the server by closing its stdin. Its supervisors live on."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=5)
+        self._process.kill()
+        self._process.wait()
+        self._errors.close()
+
+
 @dataclass
 class _Running:
     """An attempt that was started and has not come back."""
@@ -128,9 +207,9 @@ class _Running:
 class LocalExecutor:
     """Runs each evaluation under a supervisor, on the devices of this machine.
 
-    `preload` are modules that the fork server imports once; `entry` runs in an evaluation's process
-    (see `trainer.MAIN`); `host` is part of the names of devices on a cluster. With `lease_seconds`,
-    evaluations are ended unless `lease.extend` is called in time.
+    `preload` are modules that the fork server imports once; `host` is part of the names of devices
+    on a cluster. With `lease_seconds`, evaluations are ended unless `lease.extend` is called in
+    time.
 
     The supervisor of an attempt that runs OVERRUN_SECONDS beyond its reservation is killed, and
     then its tree. An attempt that survives for as long again comes back as lost, and its device is
@@ -139,17 +218,15 @@ class LocalExecutor:
 
     def __init__(
         self,
-        slots: Slots,
+        slots: Devices,
         preload: Sequence[str] = (),
         *,
-        entry: str = MAIN,
         host: str = "",
         lease_seconds: float | None = None,
     ) -> None:
         self.slots = slots
         self.lease = Lease(lease_seconds) if lease_seconds is not None else None
         self._preload = tuple(preload)
-        self._entry = entry
         self._host = host
         self._pool = DevicePool(slots, host)
         self._running: dict[Path, _Running] = {}  # by directory
@@ -274,9 +351,7 @@ class LocalExecutor:
                 self._server.close()
             _, notify, lifeline, _ = self._pipes
             lease = self.lease.descriptor if self.lease else None
-            common = Supervision(
-                notify, lifeline, lease, self._entry, self.slots.threads, self._host
-            )
+            common = Supervision(notify, lifeline, lease, self.slots.threads, self._host)
             self._server = ForkServer(self._preload, common)
         return self._server
 

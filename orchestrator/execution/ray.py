@@ -9,9 +9,7 @@ there. Its supervisors then end what they run. Those attempts come back with the
 or are charged in full at a deadline. A node that was only silent is used again when it answers.
 
 If Ray's control service dies, Ray ends this process after about 60 s; the next session settles
-what ran by its files.
-
-The only module that imports ray.
+what ran by its files. The only module that imports ray.
 """
 
 import math
@@ -30,23 +28,23 @@ from pathlib import Path
 from typing import Any, Self
 
 from budgets.formatting import counted
+from budgets.plan import Devices
 from objectives.api import SetupError, missing_package
+from orchestrator.execution import engine
 from orchestrator.execution.api import (
     CONFIG,
     Attempt,
     EngineError,
+    Insisted,
     Outcome,
-    Slots,
     end_if_abandoned,
+    insisted_on,
     lost,
     read,
     read_summary,
     write_config,
 )
-from orchestrator.execution.engine import Offer, cpu_name
 from orchestrator.execution.local import EXIT_SECONDS, LocalExecutor
-from orchestrator.execution.signals import Insisted, insisted_on
-from orchestrator.execution.trainer import MAIN
 
 START_SECONDS = 240.0  # for all agents and their fork servers
 LEASE_SECONDS = 60.0  # without a step: a node ends what it runs
@@ -66,38 +64,44 @@ class Answer:
 
     host: str
     clock: float  # of this machine; see `Lease`
-    outcomes: list[Outcome]
+    outcomes: list[Outcome]  # since the last answer that was heard
     free: int | None  # devices; None when all of them have been withdrawn
     warnings: tuple[str, ...]  # all so far
 
 
 class Agent:
-    """A node's agent: a Ray actor that runs a local executor, driven in steps."""
+    """A node's agent: a Ray actor that runs a local executor, driven in steps.
 
-    def __init__(
-        self, slots: Slots, preload: tuple[str, ...], entry: str, lease_seconds: float
-    ) -> None:
+    A step may be sent again when its answer has not arrived: it starts nothing twice, and gives
+    the outcomes again.
+    """
+
+    def __init__(self, slots: Devices, preload: tuple[str, ...], lease_seconds: float) -> None:
         self._host = platform.node()
-        self._local = LocalExecutor(
-            slots, preload, entry=entry, host=self._host, lease_seconds=lease_seconds
-        )
+        self._local = LocalExecutor(slots, preload, host=self._host, lease_seconds=lease_seconds)
         self._local.__enter__()
+        self._taken: set[Path] = set()  # directories of attempts
+        self._unheard: list[Outcome] = []
+        self._answered_at = -math.inf
 
     def step(self, heard_at: float, start: list[Path], cancel: bool) -> Answer:
         """Renew the lease, start the attempts in these directories, wait a moment.
 
         Raises EngineError if the files of an attempt cannot be read here.
         """
-        outcomes = self._start(heard_at, start)
+        if heard_at == self._answered_at:
+            self._unheard = []
+        self._unheard += self._start(heard_at, start)
         if cancel:
             self._local.cancel()
         began = time.monotonic()
         seconds = FREE_STEP_SECONDS if self._free() else BUSY_STEP_SECONDS
-        outcomes += self._local.wait(seconds)
-        if not outcomes:  # `wait` returns at once when nothing is running
+        self._unheard += self._local.wait(seconds)
+        if not self._unheard:  # `wait` returns at once when nothing is running
             time.sleep(max(0.0, began + seconds - time.monotonic()))
-        free = self._free()
-        return Answer(self._host, time.monotonic(), outcomes, free, self._local.warnings)
+        free, self._answered_at = self._free(), time.monotonic()
+        warnings = self._local.warnings
+        return Answer(self._host, self._answered_at, self._unheard, free, warnings)
 
     def _start(self, heard_at: float, directories: list[Path]) -> list[Outcome]:
         """Start the attempts; return those whose request came here after the lease had expired.
@@ -107,6 +111,9 @@ class Agent:
         assert self._local.lease is not None
         is_current, late = self._local.lease.extend(heard_at), list[Outcome]()
         for directory in directories:
+            if directory in self._taken:
+                continue
+            self._taken.add(directory)
             if (attempt := read(Attempt, directory / CONFIG)) is None:
                 raise EngineError(
                     f"{self._host} cannot read {directory / CONFIG}: the run's directory "
@@ -135,7 +142,8 @@ class _Node:
     host: str = ""
     free: int | None = 0  # devices; None when none is left
     running: dict[str, Attempt] = field(default_factory=dict)  # by id
-    to_start: list[Path] = field(default_factory=list)  # directories, with the next step
+    to_start: list[Path] = field(default_factory=list)  # directories, until a step is answered
+    sent: int = 0  # how many of them went with the current step
     heard_at: float = -math.inf  # time of the last answer
     heard_clock: float = -math.inf  # the agent's clock in it
     is_dead: bool = False  # its agent is
@@ -155,14 +163,19 @@ class _Node:
     def step(self, *, cancel: bool) -> None:
         if self.call is None and not self.is_dead:
             self.call = self.agent.step.remote(self.heard_clock, self.to_start, cancel)
-            self.to_start = []
+            self.sent = len(self.to_start)
 
-    def hear(self, answer: Answer) -> None:
-        """Update from an answer; attempts taken since its step was sent need a device too."""
+    def hear(self, answer: Answer) -> list[Outcome]:
+        """Update from an answer; return the new outcomes.
+
+        Attempts taken since its step was sent need a device too.
+        """
         self.host, self.heard_at, self.heard_clock = answer.host, time.monotonic(), answer.clock
         self.free, self.is_lost = answer.free, False
+        del self.to_start[: self.sent]
         if self.free is not None:
             self.free = max(0, self.free - len(self.to_start))
+        return [one for one in answer.outcomes if self.running.pop(one.attempt_id, None)]
 
 
 class RayExecutor:
@@ -175,17 +188,16 @@ class RayExecutor:
 
     def __init__(
         self,
-        slots: Slots,
+        slots: Devices,
         preload: Sequence[str] = (),
         address: str | None = None,
         *,
         run_name: str = "run",
-        entry: str = MAIN,
     ) -> None:
         self.slots = slots
         self.warnings: tuple[str, ...] = ()
         self._connection = connected(address, run_name)
-        self._evaluating = (tuple(preload), entry, LEASE_SECONDS)
+        self._preload = tuple(preload)
         self._nodes: list[_Node] = []
         self._arrived: list[Outcome] = []
         self._is_cancelled = False
@@ -271,18 +283,18 @@ class RayExecutor:
         errors, call, node.call = _ray().exceptions, node.call, None
         try:
             answer: Answer = _ray().get(call)
+        except errors.ActorUnavailableError:  # for a while: the step is sent again
+            time.sleep(FREE_STEP_SECONDS)
         except errors.RayActorError:
             node.is_dead = True
-            return self._lose(node, "its agent has died")
+            self._lose(node, "its agent has died")
         except errors.RayError as error:
             cause = getattr(error, "cause", None)  # what the agent has raised
             said = cause if isinstance(cause, EngineError) else error
             raise EngineError(f"the agent of {node.host} failed: {said}") from error
-        node.hear(answer)
-        self.warnings += tuple(one for one in answer.warnings if one not in self.warnings)
-        known = [one for one in answer.outcomes if node.running.pop(one.attempt_id, None)]
-        self._arrived += known
-        return None
+        else:
+            self._arrived += node.hear(answer)
+            self.warnings += tuple(one for one in answer.warnings if one not in self.warnings)
 
     def _lose(self, node: _Node, why: str) -> None:
         """Start nothing there; what runs there ends by itself."""
@@ -313,14 +325,14 @@ class RayExecutor:
         slots, errors = self.slots, _ray().exceptions
         for node_id, count in placed(slots).items():
             agent = _ray().remote(
-                num_cpus=count * slots.threads if slots.device == "cpu" else 0,
-                num_gpus=count if slots.device == "cuda" else 0,
+                num_cpus=count * slots.threads if slots.kind == "cpu" else 0,
+                num_gpus=count if slots.kind == "cuda" else 0,
                 max_restarts=0,  # only the ledger retries
                 max_task_retries=0,
                 scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False),
             )(Agent)
-            own = Slots(count, slots.device, "", slots.threads)
-            self._nodes.append(_Node(agent.remote(own, *self._evaluating), count))
+            own = slots.model_copy(update={"count": count})
+            self._nodes.append(_Node(agent.remote(own, self._preload, LEASE_SECONDS), count))
             self._nodes[-1].step(cancel=False)
         try:
             _ray().get([node.call for node in self._nodes], timeout=START_SECONDS)
@@ -340,12 +352,12 @@ class RayExecutor:
         self._connection.__exit__(None, None, None)
 
 
-def placed(slots: Slots) -> Counter[str]:
+def placed(slots: Devices) -> Counter[str]:
     """Return how many slots to use on which node, by free devices.
 
     Raises EngineError if there are too few devices: Ray itself would wait for them silently.
     """
-    each, kind = (1, "GPU") if slots.device == "cuda" else (slots.threads, "CPU")
+    each, kind = (1, "GPU") if slots.kind == "cuda" else (slots.threads, "CPU")
     nodes = {node["NodeID"]: node["Resources"] for node in _ray().nodes() if node["Alive"]}
     room = {node: int(resources.get(kind, 0)) // each for node, resources in nodes.items()}
     if sum(room.values()) < slots.count:
@@ -363,20 +375,13 @@ def placed(slots: Slots) -> Counter[str]:
     return counts
 
 
-def cluster_offer(address: str | None = None) -> Offer:
+def cluster_offer(address: str | None = None) -> dict[engine.Kind, Devices]:
     """Return the devices of the cluster at `address` (see `RayExecutor`). Raises EngineError."""
     with connected(address, "offer"):
-        count = sum(node["Alive"] for node in _ray().nodes())
         resources = _ray().cluster_resources()
-    prefix = "accelerator_type:"
+    prefix, gpus = "accelerator_type:", int(resources.get("GPU", 0))
     kinds = sorted(name.removeprefix(prefix) for name in resources if name.startswith(prefix))
-    return Offer(
-        cpus=int(resources.get("CPU", 0)),
-        cpu_name=cpu_name(),
-        gpus=int(resources.get("GPU", 0)),
-        gpu_name=" + ".join(kinds) or ("GPU" if resources.get("GPU") else ""),
-        where=f"the Ray cluster of {counted(count, 'node')}",
-    )
+    return engine.offer(int(resources.get("CPU", 0)), gpus, " + ".join(kinds) or "GPU")
 
 
 @contextmanager

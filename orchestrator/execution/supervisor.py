@@ -3,16 +3,25 @@
 It is a process with a session of its own, adopts every orphan below it, and writes `summary.json`
 when nothing below it is alive any more. It notices by itself when the executor or the orchestrator
 is gone, and then ends the evaluation instead of leaving a trainer on a device.
+
+Supervisors are forked by a fork server (`serve`). It has imported what evaluations need, has one
+thread, and never touches CUDA, so a fork of it starts an evaluation in milliseconds. Its
+supervisors survive it. (Ray kills the children of an actor that ends: the server, but not them.)
 """
 
+import gc
+import importlib
+import json
 import math
 import os
 import resource
 import select
 import signal
 import struct
+import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -33,9 +42,10 @@ from orchestrator.execution.api import (
     Outcome,
     Report,
     device_name,
+    locked,
+    outcome_of,
     read,
     read_report,
-    take_lock,
     write_started,
     write_summary,
 )
@@ -45,6 +55,9 @@ LOCK_WAIT_SECONDS = 10.0
 TICK_SECONDS = 0.05  # longest sleep; the end of the trainer wakes it earlier
 CHECK_SECONDS = 0.25  # between two looks at memory and heartbeat
 ORPHAN_GRACE_SECONDS = 1.0  # when nothing waits for the result any more
+READY, MISSING = b"ready", b"missing "
+"""What the fork server reports; a package that is not installed follows the second."""
+
 _DEADLINE = struct.Struct("d")  # by the monotonic clock
 
 
@@ -87,7 +100,6 @@ class Supervision:
     notify: int  # a supervisor writes the attempt's directory to it at the end
     lifeline: int  # the read end of a pipe; only the executor's process holds the write end
     lease: int | None  # descriptor of a `Lease`
-    entry: str  # see `trainer.MAIN`
     threads: int
     host: str  # part of a device's name on a cluster; empty elsewhere
 
@@ -104,6 +116,38 @@ class Supervision:
         return ""
 
 
+def serve(preload: str, ready: str, common: str) -> None:
+    """Fork one supervisor per request until stdin is closed. In the supervisor: supervise, exit.
+
+    A request is a line of JSON: the attempt's directory, whose `config.json` is on disk, and a GPU.
+    """
+    for name in filter(None, preload.split(",")):
+        try:
+            importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            os.write(int(ready), MISSING + str(error.name).encode())
+            raise
+    gc.collect()
+    gc.freeze()  # keeps the forks from copying every page at their first collection
+    os.write(int(ready), READY)
+    os.close(int(ready))
+    # The kernel reaps the supervisors, also where process 1 never does.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        for line in sys.stdin.buffer:
+            if os.fork() == 0:
+                os.setsid()
+                os.dup2(os.open(os.devnull, os.O_RDWR), 0)  # requests are for the server alone
+                directory, gpu_id = json.loads(line)
+                supervise(Path(directory), gpu_id, Supervision(**json.loads(common)))
+                break
+    finally:  # a supervisor never returns to the loop, whatever it raises
+        sys.stdout.flush()
+        if sys.exc_info()[0] is not None:
+            traceback.print_exc()
+        os._exit(0)
+
+
 def supervise(directory: Path, gpu_id: str | None, common: Supervision) -> None:
     """Run the attempt whose `config.json` is in the directory, from the marker to the summary.
 
@@ -116,29 +160,29 @@ def supervise(directory: Path, gpu_id: str | None, common: Supervision) -> None:
     processes.adopt_orphans()
     try:
         if attempt := read(Attempt, directory / CONFIG):
-            _supervise(attempt, gpu_id, common, began)
+            watch = Watch(attempt, partial(common.why_unwanted, attempt.owner), began)
+            signal.signal(signal.SIGTERM, watch.cancel)  # may come as soon as there is a marker
+            with locked(directory, LOCK_WAIT_SECONDS) as is_mine:
+                if is_mine and not (directory / SUMMARY).exists():
+                    _supervise(watch, gpu_id, common)
     finally:
         with suppress(BrokenPipeError):  # the executor is gone
             os.write(common.notify, f"{directory}\n".encode())
 
 
-def _supervise(attempt: Attempt, gpu_id: str | None, common: Supervision, began: float) -> None:
-    watch = Watch(attempt, partial(common.why_unwanted, attempt.owner), began)
-    signal.signal(signal.SIGTERM, watch.cancel)  # may come as soon as the marker can be read
-    device, directory = device_name(gpu_id, common.host), attempt.directory
-    if take_lock(directory, LOCK_WAIT_SECONDS) is None or (directory / SUMMARY).exists():
-        return  # it has another supervisor, or has ended; the lock is never released
+def _supervise(watch: "Watch", gpu_id: str | None, common: Supervision) -> None:
+    attempt, device = watch.attempt, device_name(gpu_id, common.host)
     # The marker is on disk before the owner is checked: if the owner is dead and there is no
     # marker, nothing was and nothing will be launched.
     write_started(attempt, device)
     watch.check_liveness()
     if watch.violation is None:
-        watch.run(*fork_trainer(attempt, gpu_id, common.threads, common.entry))
+        watch.run(*fork_trainer(attempt, gpu_id, common.threads))
     is_over = watch.kill_tree(attempt.limits.grace_seconds)
     outcome = watch.outcome(device)
     if not is_over:  # a process waits in the kernel for something that hangs
         watch.kill_tree(math.inf)
-    write_summary(directory, outcome)
+    write_summary(attempt.directory, outcome)
 
 
 @dataclass
@@ -276,18 +320,15 @@ class Watch:
         """Return how the attempt ended. Call it after `kill_tree`."""
         status, cause, report = self._verdict()
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        seconds = time.monotonic() - self.began
-        called_at = report.called_at if report and report.called_at else self.began
-        return Outcome(
-            attempt_id=self.attempt.attempt_id,
-            status=status,
-            cause=cause,
-            seconds=seconds,
-            startup_seconds=min(max(called_at - self.began, 0.0), seconds),
+        return outcome_of(
+            self.attempt,
+            status,
+            cause,
+            self.began,
+            report,
             cpu_seconds=usage.ru_utime + usage.ru_stime,
             peak_memory_bytes=self.peak_memory_bytes,
             device=device,
-            measurement=report.measurement if report else None,
         )
 
     def _verdict(self) -> tuple[Status, str, Report | None]:
@@ -322,19 +363,18 @@ class Watch:
 
 
 class CappedLog:
-    """Copies a pipe into a file of about `cap_bytes`, dropping the middle of a longer output.
+    """Copies a pipe into a file; of more than `cap_bytes` it keeps the first and the last half.
 
-    The first half is written as it comes; the last half is kept in memory until `close`.
+    The first half is written as it comes, the last one is kept in memory until `close`.
     """
 
     def __init__(self, descriptor: int, path: Path, cap_bytes: int) -> None:
         os.set_blocking(descriptor, False)
         self.descriptor: int | None = descriptor  # None at the end of the output
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        self._head_room = self._tail_cap = cap_bytes // 2
-        self._tail = bytearray()
-        self._dropped_bytes = 0
-        self._end = b""
+        self._half = cap_bytes // 2
+        self._seen_bytes = 0
+        self._end = bytearray()  # of all that was seen
 
     def drain(self, at_most_bytes: int = 1 << 20) -> int:
         """Read what is there without waiting; return the number of bytes, close at the end."""
@@ -345,31 +385,30 @@ class CappedLog:
             except BlockingIOError:
                 break
             if not chunk:
-                os.close(self.descriptor)
-                self.descriptor = None
+                self._close_pipe()
             taken += len(chunk)
-            self._end = (self._end + chunk)[-4096:]
-            head, rest = chunk[: self._head_room], chunk[self._head_room :]
-            self._head_room -= len(head)
-            self._write(head)
-            self._tail += rest
-            excess = max(0, len(self._tail) - self._tail_cap)
-            del self._tail[:excess]
-            self._dropped_bytes += excess
+            self._write(chunk[: max(0, self._half - self._seen_bytes)])
+            self._seen_bytes += len(chunk)
+            self._end += chunk
+            del self._end[: -self._half]
         return taken
 
     def last_line(self) -> str:
         """Return the last line that is not blank, without secrets."""
-        lines = self._end.decode(errors="replace").split("\n")
-        line = next((line for line in reversed(lines) if line.strip()), "")
-        return redacted(line.strip(), os.environ)[:200]
+        text = self._end[-4096:].decode(errors="replace").strip()
+        return redacted(text.rpartition("\n")[2].strip(), os.environ)[:200]
 
     def close(self) -> None:
         """Write the kept end and close the file; what is still in the pipe is lost."""
-        if self._dropped_bytes:
-            self._write(f"\n[... {self._dropped_bytes} bytes dropped ...]\n".encode())
-        self._write(bytes(self._tail))
+        missing = self._seen_bytes - self._half
+        if missing > self._half:
+            self._write(f"\n[... {missing - self._half} bytes dropped ...]\n".encode())
+        if missing > 0:
+            self._write(bytes(self._end[-missing:]))
         os.close(self._file)
+        self._close_pipe()
+
+    def _close_pipe(self) -> None:
         if self.descriptor is not None:
             os.close(self.descriptor)
             self.descriptor = None

@@ -11,7 +11,6 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
 
 from budgets.events import Status
@@ -32,16 +31,11 @@ from orchestrator.execution.api import (
     MEASUREMENT,
     METRICS,
     Attempt,
+    Insisted,
     Report,
     Reported,
-    no_score,
     write_model,
 )
-from orchestrator.execution.signals import Insisted
-
-MAIN = "orchestrator.execution.trainer:main"
-"""The entry of an evaluation's process: a function of attempt, kind of device and threads that
-writes `measurement.json` into its working directory and returns the exit code."""
 
 CAUSE_CHARACTERS = 1000  # longest text of a cause
 
@@ -56,9 +50,7 @@ def environment_on(gpu_id: str | None, threads: int) -> dict[str, str]:
     }
 
 
-def fork_trainer(
-    attempt: Attempt, gpu_id: str | None, threads: int, entry: str
-) -> tuple[int, int, int]:
+def fork_trainer(attempt: Attempt, gpu_id: str | None, threads: int) -> tuple[int, int, int]:
     """Fork the evaluation's process; return its pid and the read ends of stdout and stderr."""
     supervisor = os.getpid()
     (out, stdout), (err, stderr) = os.pipe(), os.pipe()
@@ -69,9 +61,7 @@ def fork_trainer(
             os.chdir(attempt.directory)
             os.environ.update(environment_on(gpu_id, threads))
             processes.mark_this_process(attempt.attempt_id)
-            module, _, name = entry.partition(":")
-            device = "cpu" if gpu_id is None else "cuda"
-            code = getattr(import_module(module), name)(attempt, device, threads)
+            code = main(attempt, "cpu" if gpu_id is None else "cuda", threads)
             sys.stdout.flush()
             os._exit(code)
         finally:  # never return into the supervisor's code
@@ -129,11 +119,7 @@ def evaluate(attempt: Attempt, device: str, threads: int) -> Report:
             traceback.print_exc()
         status, cause = classify(error), in_one_line(error)
         return Report(attempt_id=name, status=status, cause=cause, called_at=called_at)
-    cause = no_score(answer.score)
-    status = Status.NAN if cause else Status.OK
-    return Report(
-        attempt_id=name, status=status, cause=cause, measurement=answer, called_at=called_at
-    )
+    return Report(attempt_id=name, status=Status.OK, measurement=answer, called_at=called_at)
 
 
 def classify(error: BaseException) -> Reported:

@@ -32,7 +32,6 @@ from orchestrator.config import (
     format_value,
     resolve,
 )
-from orchestrator.execution.engine import devices_of
 from orchestrator.matrix.matrix import Matrix
 from orchestrator.plan.forecast import forecast_of
 from orchestrator.plan.page import checklist, checklist_page, in_short
@@ -317,7 +316,7 @@ def campaign_plan(
 
     A condition takes the time of the configuration's evaluation, scaled by exact FLOPs.
     """
-    devices = devices_of(slots_of(config))
+    devices = slots_of(config)
     at_once = min(
         campaign.workers(devices.count), config.backend.max_concurrent or campaign.evaluations
     )

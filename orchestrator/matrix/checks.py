@@ -1,7 +1,7 @@
 """`check knobs`, `proxy`, `workers` and `memory`: measurements that decide how to search."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from math import ceil, inf
 from pathlib import Path
 from random import Random
@@ -11,14 +11,14 @@ from typing import Any
 from budgets.checks import LEAST_CANDIDATES, certificate
 from budgets.events import Settled, Status
 from budgets.formatting import PROGRAM, table
-from budgets.plan import Envelope, ProxyPlan, Variant
+from budgets.plan import Devices, Envelope, ProxyPlan, Variant
 from budgets.state import RunState
 from objectives import registry
 from objectives.api import Objective
 from objectives.space import Knob, SearchSpace
 from orchestrator.capacity import fit, throughput
 from orchestrator.config import Config, Verdict
-from orchestrator.execution.api import Slots
+from orchestrator.execution.engine import resized
 from orchestrator.matrix.matrix import Matrix, calibration_of, carry_out
 from orchestrator.plan.resolve import family_of
 from orchestrator.records.objective import Point
@@ -168,7 +168,7 @@ LEAST_EVALUATIONS, LEAST_ROUNDS = 4, 2
 
 
 def sweep(
-    session: Session, config: Config, slots: Slots, least: int = LEAST_EVALUATIONS
+    session: Session, config: Config, slots: Devices, least: int = LEAST_EVALUATIONS
 ) -> Iterator[Result]:
     """Measure, or resume, the baseline on 1, 2, 4 ... and on all workers, a run for each.
 
@@ -180,7 +180,7 @@ def sweep(
         seeds = workers * max(LEAST_ROUNDS, ceil(least / workers))
         title = f"Throughput of {workers} at once: {seeds} seeds."
         matrix = calibration_of(config, seeds, title, "sweep-")
-        yield carry_out(matrix, session, replace(slots, count=workers))
+        yield carry_out(matrix, session, resized(slots, workers))
 
 
 def throughputs(states: Sequence[RunState], most: int) -> dict[str, Any]:

@@ -19,8 +19,6 @@ from objectives import registry
 from objectives.registry import CALLABLE
 from orchestrator.capacity import Pace
 from orchestrator.config import Config
-from orchestrator.execution.api import Slots
-from orchestrator.execution.engine import devices_of
 from orchestrator.plan.page import knobs_item
 from orchestrator.plan.phase2 import followed, landscapes, recorded_again
 from orchestrator.plan.resolve import (
@@ -104,7 +102,7 @@ class Matrix:
 def carry_out(  # noqa: PLR0913, PLR0917 - what is run, on what, and how
     matrix: Matrix,
     session: Session,
-    slots: Slots,
+    slots: Devices,
     pace: Pace | None = None,
     calibration: Calibration | None = None,
     overrides: Overrides = (),
@@ -114,7 +112,7 @@ def carry_out(  # noqa: PLR0913, PLR0917 - what is run, on what, and how
     A new run takes its limits and its noise from `calibration`, or from the one made on such
     devices.
     """
-    devices, title = devices_of(slots), ""
+    devices, title = slots, ""
     directory, recorded = matrix.recorded(session.root, devices)
     if recorded is not None:
         devices, calibration = recorded.devices, recorded.calibration
@@ -144,7 +142,7 @@ def calibration_of(config: Config, seeds: int, title: str = "", prefix: str = ""
 def calibrate(  # noqa: PLR0913 - what is measured, how often, why, and under which name
     session: Session,
     config: Config,
-    slots: Slots,
+    slots: Devices,
     seeds: int = CALIBRATION_SEEDS,
     overrides: Overrides = (),
     *,
@@ -156,7 +154,7 @@ def calibrate(  # noqa: PLR0913 - what is measured, how often, why, and under wh
     With `again` it is measured again, or what was interrupted is resumed; new runs are then planned
     with it. With `overrides` nothing is begun: what a rule has paused goes on.
     """
-    devices, matrix = devices_of(slots), calibration_of(config, seeds, prefix=prefix)
+    devices, matrix = slots, calibration_of(config, seeds, prefix=prefix)
     if again:
         family = calibration_name(config.tuned, devices)
         earlier = list(recorded_runs(session.root, "calibration", family))
@@ -174,14 +172,14 @@ def calibrate(  # noqa: PLR0913 - what is measured, how often, why, and under wh
 
 
 def calibrated_for(
-    session: Session, config: Config, slots: Slots, overrides: Overrides
+    session: Session, config: Config, slots: Devices, overrides: Overrides
 ) -> Calibration | Result:
     """Return the calibration to plan a search with; makes it if there is none.
 
     If that does not end well, its result is returned instead.
     """
     assumed = config.evaluation.assume_eval_seconds
-    found = find_calibration(session.root, config.tuned, devices_of(slots))
+    found = find_calibration(session.root, config.tuned, slots)
     if (assumed is not None or found is not None) and overrides:
         raise ValueError(NO_RUN_YET)
     if assumed is not None:
@@ -189,7 +187,7 @@ def calibrated_for(
     if found is not None:
         unpaid = _was_made_for(config, found) and not _is_paid_for(session.root, found.state.head)
         return _with_its_cost(found.state) if unpaid else measure(found.state)
-    kind, where = registry.kind(config.tuned.spec), f"{slots.count} x {slots.device_name}"
+    kind, where = registry.kind(config.tuned.spec), f"{slots.count} x {slots.name}"
     title = (
         f"No calibration of {kind} on {where} yet: evaluating the baseline on "
         f"{CALIBRATION_SEEDS} seeds first."
@@ -232,7 +230,7 @@ def _is_paid_for(root: Path, calibration: str) -> bool:
 
 
 def carry_out_search(
-    session: Session, config: Config, slots: Slots, overrides: Overrides = ()
+    session: Session, config: Config, slots: Devices, overrides: Overrides = ()
 ) -> Result:
     """Begin or resume the configured search; calibrates first if there is no calibration.
 
@@ -252,15 +250,15 @@ def carry_out_search(
 
 
 def _planned(
-    session: Session, config: Config, slots: Slots, overrides: Overrides
+    session: Session, config: Config, slots: Devices, overrides: Overrides
 ) -> tuple[Plan, Overrides] | Result:
     """Return the plan of a new run and its overrides; or the calibration that did not end well.
 
     Raises ValueError if it may not follow its phase 1.
     """
-    devices, succession = devices_of(slots), None
+    devices, succession = slots, None
     permits: Overrides = ()
-    if (earlier := followed(session.root, config, slots.device)) is not None:
+    if (earlier := followed(session.root, config, slots.kind)) is not None:
         permits, overrides = earlier.permits(overrides)
         succession = earlier.succession(config, landscapes(earlier.state)[-1])
     # refuse what cannot be planned before a calibration is paid for

@@ -42,7 +42,6 @@ from orchestrator.records.runs import RUNS_DIR
 
 if TYPE_CHECKING:
     from orchestrator.capacity import Pacing
-    from orchestrator.execution.api import Slots
     from orchestrator.execution.engine import Engine
 
 SIGMA0: dict[SearchMethod, float] = {"guided": 0.15, "plain": 0.2}
@@ -123,7 +122,7 @@ def engine_of(config: Config) -> "Engine":
     return Engine(own.executor, own.address, own.device, own.workers, own.threads)
 
 
-def slots_of(config: Config) -> "Slots":
+def slots_of(config: Config) -> Devices:
     """Return how many evaluations run at once, and on what devices."""
     return engine_of(config).slots()
 

@@ -1,7 +1,9 @@
 """The loop of a run: ask, reserve, evaluate, settle, tell, judge."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 from typing import Protocol
 
 from budgets.accounts import Refusal
@@ -30,15 +32,18 @@ INTERRUPTED = Ruling("continue")
 """A person stopped the run, which can be resumed."""
 
 
-class Stop(Protocol):
-    """A person's request to stop the run."""
+@dataclass(kw_only=True)
+class Stop:
+    """A request to stop the run. Of this one the owner sets the fields."""
 
-    requested: bool  # start no new evaluation; running ones may finish
-    signum: int
+    requested: bool = False  # start no new evaluation; running ones may finish
+    signum: int = 0
+    kill_at: float = inf  # by the monotonic clock
 
     @property
     def now(self) -> bool:
         """Whether running evaluations are to be killed too."""
+        return time.monotonic() >= self.kill_at
 
     def install(self) -> None:
         """Start to listen for requests."""

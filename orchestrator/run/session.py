@@ -1,28 +1,31 @@
 """Carry out runs in one process: with an executor, ledgers, and reports for people."""
 
+import math
+import os
 import platform
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from types import FrameType
 from typing import Self
 
 from budgets.events import Opened, Owner
 from budgets.formatting import counted
 from budgets.ledger import Clock, Ledger
-from budgets.plan import Plan
+from budgets.plan import Devices, Plan
 from budgets.rules import Ruling, ruling_of
 from budgets.state import Batch, Observer, RunState
 from budgets.storage import DISK, Storage
 from objectives import registry
 from objectives.api import Objective, SetupError
 from orchestrator.capacity import BackPressure, HostSlots, Pace, Pacing, Together
-from orchestrator.execution.api import Executor, Slots
-from orchestrator.execution.engine import Engine, versions
+from orchestrator.execution.api import INTERRUPTS, Executor
+from orchestrator.execution.engine import Engine, resized, versions
 from orchestrator.execution.processes import this_owner
-from orchestrator.execution.signals import SignalStop
 from orchestrator.plan.resolve import Overrides
 from orchestrator.records.runs import Result, recorded_state
 from orchestrator.run.amend import override, refuse_override
@@ -42,6 +45,33 @@ class Reports:
 
     def ended(self, directory: Path, state: RunState) -> None:
         """The session leaves the run."""
+
+
+def at_once(text: str) -> None:
+    """Write a line to stderr from a signal's handler, whatever is being printed."""
+    os.write(2, f"\n{text}\n".encode())
+
+
+@dataclass
+class SignalStop(Stop):
+    """Stops a run by signals: the first SIGINT or SIGTERM drains it, the second kills it.
+
+    So does a drain that takes longer than `drain_seconds`.
+    """
+
+    drain_seconds: float | None = None
+    announce: Callable[[str], None] = at_once
+
+    def install(self) -> None:
+        for signum in INTERRUPTS:
+            signal.signal(signum, self._receive)
+
+    def _receive(self, signum: int, _frame: FrameType | None) -> None:
+        if not self.requested:
+            self.announce("Finishing what is running; interrupt again to kill it.")
+        seconds = 0.0 if self.requested else self.drain_seconds
+        self.kill_at = math.inf if seconds is None else time.monotonic() + seconds
+        self.requested, self.signum = True, signum
 
 
 def system_clock() -> Clock:
@@ -88,7 +118,7 @@ class Session:
         self,
         directory: Path,
         plan: Plan,
-        slots: Slots,
+        slots: Devices,
         proposer: Callable[[RunState], Proposer],
         overrides: Overrides = (),
         *,
@@ -108,12 +138,12 @@ class Session:
             with suppress(OSError):  # it may be read-only
                 self.reports.taken_up(directory, recorded)  # its process may have died before
             return Result(directory, recorded, ruling_of(recorded))
-        if slots.device != (kind := plan.devices.kind):  # scores could not be compared
+        if slots.kind != (kind := plan.devices.kind):  # scores could not be compared
             raise ValueError(
-                f"{directory} was planned for {kind}, this machine offers {slots.device}: choose "
+                f"{directory} was planned for {kind}, this machine offers {slots.kind}: choose "
                 f"with --device {kind}"
             )
-        slots = slots.with_threads(plan.devices.threads)  # scores depend on it
+        slots = resized(slots, threads=plan.devices.threads)  # scores depend on them
         objective = registry.load(plan.objective)
         for warning in preflight(objective, plan):
             self.say(f"Warning: {warning}.")
@@ -133,7 +163,7 @@ class Session:
         # another process has concluded the run since
         return self.carry_out(directory, plan, slots, proposer, overrides, pace=pace)
 
-    def _take_up(self, run: Run, slots: Slots, overrides: Overrides) -> None:
+    def _take_up(self, run: Run, slots: Devices, overrides: Overrides) -> None:
         """Record this session, settle what earlier ones left running, apply overrides."""
         if not run.state.running_attempts():  # otherwise their ends may make a rule fire
             for rule, reason in overrides[:1]:
@@ -153,7 +183,7 @@ class Session:
             override(run, rule, reason)
 
     def _to_its_end(
-        self, run: Run, slots: Slots, objective: Objective, proposes: Proposer, pace: Pace | None
+        self, run: Run, slots: Devices, objective: Objective, proposes: Proposer, pace: Pace | None
     ) -> Ruling:
         """Run the loop and record how it ended."""
         paces = self._paced(run, slots, pace)
@@ -179,7 +209,7 @@ class Session:
         is_generation = run.state.plan.search is not None and generation is not None
         self.reports.closed(run.directory, run.state, is_generation=is_generation)
 
-    def _started(self, slots: Slots, objective: Objective, name: str) -> Executor:
+    def _started(self, slots: Devices, objective: Objective, name: str) -> Executor:
         """Return the session's executor, started with these slots."""
         if self._executor is not None and self._executor.slots != slots:
             self._end_executor()
@@ -187,7 +217,6 @@ class Session:
             workers = f"{counted(slots.count, 'worker')} ({self.engine.kind})"
             self.say(f"Starting {workers} ...")
             self._executor = self.engine.executor(slots, objective, name).__enter__()
-            self.stop.install()  # again: Ray installs its own handlers
             self._say_new_warnings()
         return self._executor
 
@@ -197,7 +226,7 @@ class Session:
             self.say(f"Warning: {warning}.")
         self._warnings_said = len(warnings)
 
-    def _paced(self, run: Run, slots: Slots, own: Pace | None) -> Pace:
+    def _paced(self, run: Run, slots: Devices, own: Pace | None) -> Pace:
         """Return the run's own pace together with the session's pacing."""
         paces = [] if own is None else [own]
         is_timed = run.state.plan.phase == "calibration"  # back-pressure would change its times

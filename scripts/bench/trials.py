@@ -20,10 +20,11 @@ from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.matrix.matrix import calibrate, carry_out_search
 from orchestrator.run.attempts import Run
+from orchestrator.run.loop import Stop
 from orchestrator.run.session import Session
 from tests.asking import config_for
 from tests.simulation.instant import InstantExecutor, Machine
-from tests.simulation.session import Person, SimulatedClock, SimulatedEngine
+from tests.simulation.session import SimulatedClock, SimulatedEngine
 
 DEFAULT_NOISE = 0.005
 """Relative standard deviation over seeds of the default objective (docs/search.md)."""
@@ -104,7 +105,7 @@ def ending(trial: Trial, seed: int, root: Path) -> Ending:
             observe=lambda *_: None,
             say=lambda _: None,
             clock=clock.clock,
-            stop=Person(),
+            stop=Stop(),
         )
 
     slots = trial.machine.slots

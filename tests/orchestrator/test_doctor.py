@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator import doctor
 from orchestrator.execution.api import EngineError
-from orchestrator.execution.engine import Offer
+from orchestrator.execution.engine import offer
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command
@@ -96,14 +96,14 @@ def test_each_gpu_is_seen_with_what_is_on_it(
 def test_a_cluster_is_judged_by_what_it_offers(
     command: "Command", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    offer = Offer(64, "x", 4, "NVIDIA H200", "the Ray cluster of 2 nodes")
-    monkeypatch.setattr("orchestrator.execution.engine.Engine.offer", lambda engine: offer)
+    offered = offer(64, 4, "NVIDIA H200")
+    monkeypatch.setattr("orchestrator.execution.engine.Engine.offer", lambda engine: offered)
     found = items(command(*SPHERE, "--address", "head:6379"))
     assert found["CPUs"]["seen"].startswith("64 ")
     assert found["evaluations at once"]["seen"].startswith("4 on cuda")
     assert "memory" not in found
 
-    def unreachable(engine: object) -> Offer:
+    def unreachable(engine: object) -> None:
         raise EngineError("nobody answers")
 
     monkeypatch.setattr("orchestrator.execution.engine.Engine.offer", unreachable)

@@ -15,7 +15,7 @@ from typing import Literal, Self, TypeVar, get_args
 import numpy as np
 
 from budgets.events import Status
-from budgets.plan import ComparisonName
+from budgets.plan import ComparisonName, Devices
 from objectives import registry
 from objectives.api import Context
 from orchestrator.execution.api import (
@@ -25,7 +25,6 @@ from orchestrator.execution.api import (
     Attempt,
     EngineError,
     Outcome,
-    Slots,
     Started,
     write_model,
 )
@@ -243,7 +242,7 @@ class Machines:
 class SimulatedExecutor:
     """An `Executor` on `slots.count` devices that fail at the given rates."""
 
-    def __init__(self, slots: Slots, machines: Machines, rates: FaultRates) -> None:
+    def __init__(self, slots: Devices, machines: Machines, rates: FaultRates) -> None:
         self.slots = slots
         self.warnings: tuple[str, ...] = ()
         self._lost: tuple[str, ...] = ()

@@ -9,10 +9,12 @@ from typing import Literal, NamedTuple, Self
 import numpy as np
 
 from budgets.events import Status
+from budgets.plan import Devices
 from objectives import registry
 from objectives.api import Context, ObjectiveError
 from orchestrator.execution import trainer
-from orchestrator.execution.api import Attempt, Outcome, Slots
+from orchestrator.execution.api import Attempt, Outcome
+from orchestrator.execution.engine import make_devices
 from tests.simulation.session import SimulatedClock
 
 STARTUP_SECONDS = 0.1
@@ -36,8 +38,8 @@ class Machine:
     noise_factor: float = 1.0  # on the objective's noise
 
     @property
-    def slots(self) -> Slots:
-        return Slots(self.devices, "cpu", "simulated", 1)
+    def slots(self) -> Devices:
+        return make_devices(self.devices, "cpu", "simulated")
 
 
 class _Running(NamedTuple):

@@ -7,11 +7,11 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from budgets.plan import Window
+from budgets.plan import Devices, Window
 from objectives.analytic import AnalyticObjective
 from objectives.api import Variant
 from orchestrator.config import Config
-from orchestrator.execution.api import Slots
+from orchestrator.execution.engine import make_devices
 from tests.asking import config_for
 from tests.simulation.devices import CALM, STORM, Failure, FaultRates
 from tests.simulation.disk import CALLS, Call, Fault
@@ -55,8 +55,8 @@ class Scenario:
         )
 
     @property
-    def slots(self) -> Slots:
-        return Slots(self.workers, "cpu", "simulated", 1)
+    def slots(self) -> Devices:
+        return make_devices(self.workers, "cpu", "simulated")
 
 
 RARE: Mapping[Failure, float] = dict.fromkeys(get_args(Failure)[1:], 0.02)

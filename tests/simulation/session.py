@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from budgets.ledger import Clock
+from budgets.plan import Devices
 from objectives.api import Objective
-from orchestrator.execution.api import Executor, Slots
+from orchestrator.execution.api import Executor
 from orchestrator.execution.engine import Engine
 
 BEGAN = datetime(2030, 1, 1, tzinfo=UTC)
@@ -42,24 +43,12 @@ class SimulatedClock:
         return BEGAN + timedelta(seconds=self.seconds + self.wall_offset_seconds)
 
 
-@dataclass
-class Person:
-    """A user who may interrupt a session (`orchestrator.run.loop.Stop`)."""
-
-    requested: bool = False
-    now: bool = False
-    signum: int = 0
-
-    def install(self) -> None:
-        """Install nothing: the simulation does not use signals."""
-
-
 @dataclass(frozen=True)
 class SimulatedEngine(Engine):
     """An engine with a simulated executor."""
 
-    make: Callable[[Slots], Executor] | None = None
+    make: Callable[[Devices], Executor] | None = None
 
-    def executor(self, slots: Slots, objective: Objective, name: str) -> Executor:
+    def executor(self, slots: Devices, objective: Objective, name: str) -> Executor:
         assert self.make is not None
         return self.make(slots)

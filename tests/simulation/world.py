@@ -8,12 +8,14 @@ record. Seeds cross every scenario with every kind of disturbance.
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 
 import numpy as np
 
 from budgets.events import Event, Owner
 from budgets.ledger import LedgerStorageError
+from budgets.plan import Devices
 from budgets.rules import OVERRIDABLE
 from budgets.state import RunState
 from orchestrator.config import Config
@@ -23,7 +25,6 @@ from orchestrator.execution.api import (
     SUMMARY,
     Attempt,
     EngineError,
-    Slots,
     read,
     write_model,
 )
@@ -31,12 +32,13 @@ from orchestrator.matrix.matrix import carry_out_search
 from orchestrator.plan.resolve import run_directory
 from orchestrator.records.runs import Result
 from orchestrator.run.amend import amend
+from orchestrator.run.loop import Stop
 from orchestrator.run.session import Session
 from tests.simulation.devices import FaultRates, Machines, SimulatedExecutor
 from tests.simulation.disk import FaultyDisk, PowerCut
 from tests.simulation.judge import Judge, must
 from tests.simulation.scenarios import KINDS, SCENARIOS, Disturbance, Scenario, disturbed
-from tests.simulation.session import Killed, Person, SimulatedClock, SimulatedEngine
+from tests.simulation.session import Killed, SimulatedClock, SimulatedEngine
 
 DISTURBED_SESSIONS = 5
 """Later sessions are undisturbed, so the run must end."""
@@ -47,7 +49,7 @@ SEEDS = len(SCENARIOS) * len(KINDS)
 """This many consecutive seeds have every scenario with every kind of disturbance."""
 
 Disturb = Callable[[np.random.Generator], Disturbance]
-MakeExecutor = Callable[[Slots, Machines, FaultRates], SimulatedExecutor]
+MakeExecutor = Callable[[Devices, Machines, FaultRates], SimulatedExecutor]
 
 
 @dataclass
@@ -75,7 +77,7 @@ class SimulatedRun:
         self.judge = Judge(directory, self.machines, self.reference)
         self.machines.started = self.judge.started
         self._executor: SimulatedExecutor | None = None
-        self._now, self._person = Disturbance(), Person()
+        self._now, self._person = Disturbance(), Stop()
         self._touches = self._records = 0
         self._overrides: tuple[tuple[str, str], ...] = ()
 
@@ -115,7 +117,7 @@ class SimulatedRun:
 
     def _begin(self) -> None:
         calm = self.sessions > DISTURBED_SESSIONS
-        self._now, self._person = Disturbance() if calm else self.disturb(self.rng), Person()
+        self._now, self._person = Disturbance() if calm else self.disturb(self.rng), Stop()
         self.counts[self._now.kind or "undisturbed"] += 1
         self.clock.advance_to(self.clock.seconds + 30 * float(self.rng.random()))
         self._touches = self._records = 0
@@ -141,7 +143,7 @@ class SimulatedRun:
             owner=lambda: owner,
         )
 
-    def _make(self, slots: Slots) -> SimulatedExecutor:
+    def _make(self, slots: Devices) -> SimulatedExecutor:
         self._executor = self.make_executor(slots, self.machines, self._now.rates)
         return self._executor
 
@@ -150,7 +152,8 @@ class SimulatedRun:
         self.judge.observe(state, event)
         self._set_the_wall_clock()
         if self._records == self._now.interrupted_at:
-            self._person.requested, self._person.now = True, self._now.at_once
+            self._person.requested = True
+            self._person.kill_at = 0.0 if self._now.at_once else inf
         if self._records == self._now.fills_up_at:
             self.disk.capacity = self.disk.used_bytes
         self._touch()

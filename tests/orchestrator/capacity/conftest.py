@@ -8,14 +8,17 @@ from typing import Any
 import pytest
 
 from budgets.events import Event
+from budgets.plan import Devices
 from budgets.state import RunState
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.capacity import Law, Pacing
-from orchestrator.execution.api import Attempt, Outcome, Slots
+from orchestrator.execution.api import Attempt, Outcome
+from orchestrator.execution.engine import make_devices
 from orchestrator.execution.inline import InlineExecutor
+from orchestrator.run.loop import Stop
 from orchestrator.run.session import Session
-from tests.simulation.session import Person, SimulatedClock, SimulatedEngine
+from tests.simulation.session import SimulatedClock, SimulatedEngine
 
 
 @dataclass
@@ -30,7 +33,7 @@ class Flight:
 class SharedMachine(InlineExecutor):
     """n in flight progress together at the law's X(n) evaluations an hour."""
 
-    def __init__(self, slots: Slots, law: Law, clock: SimulatedClock) -> None:
+    def __init__(self, slots: Devices, law: Law, clock: SimulatedClock) -> None:
         super().__init__(slots)
         self.law, self.clock, self.most = law, clock, 0
         self.flights: list[Flight] = []
@@ -61,7 +64,7 @@ class World:
 
     root: Path
     law: Law
-    slots: Slots
+    slots: Devices
     clock: SimulatedClock = field(default_factory=SimulatedClock)
     said: list[str] = field(default_factory=list)
     machines: list[SharedMachine] = field(default_factory=list)
@@ -71,10 +74,10 @@ class World:
     ) -> Session:
         wanted = {"say": self.said.append, "pacing": Pacing(), **options}
         engine = SimulatedEngine(kind="inline", make=self._machine)
-        clock, stop = self.clock.clock, Person()
+        clock, stop = self.clock.clock, Stop()
         return Session(self.root, engine, observe=observe, clock=clock, stop=stop, **wanted)
 
-    def _machine(self, slots: Slots) -> SharedMachine:
+    def _machine(self, slots: Devices) -> SharedMachine:
         self.machines.append(SharedMachine(slots, self.law, self.clock))
         return self.machines[-1]
 
@@ -84,7 +87,7 @@ def make_world(place: Path) -> Callable[..., World]:
     """`make_world(Law(...), devices=8)`."""
 
     def make(law: Law, devices: int = 8, name: str = "world") -> World:
-        return World(place / name, law, Slots(devices, "cpu", "simulated", 1))
+        return World(place / name, law, make_devices(devices, "cpu", "simulated"))
 
     return make
 

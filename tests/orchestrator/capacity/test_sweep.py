@@ -11,8 +11,7 @@ from budgets.ledger import LEDGER, read
 from budgets.state import RunState
 from objectives.api import Objective
 from orchestrator.capacity import Law
-from orchestrator.execution.api import Slots
-from orchestrator.execution.engine import devices_of
+from orchestrator.execution.engine import make_devices
 from orchestrator.matrix.checks import sweep, throughputs
 from orchestrator.plan.times import find_calibration
 from orchestrator.records.runs import Result
@@ -71,7 +70,7 @@ def test_a_sweep_finds_the_law_though_it_was_killed_and_pays_once(
         assert document["optimum"] == pytest.approx(6.9, rel=0.05)
         assert document["recommended_workers"] <= 7
     for workers in COUNTS:
-        devices = devices_of(Slots(workers, "cpu", "simulated", 1))
+        devices = make_devices(workers, "cpu", "simulated")
         assert find_calibration(world.root, sphere, devices) is None
 
     again = measure(world, sphere)

@@ -17,12 +17,13 @@ from budgets.plan import Limits
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.execution import api, processes
-from orchestrator.execution.api import Attempt, Executor, Outcome, Slots
+from orchestrator.execution.api import Attempt, Executor, Outcome
+from orchestrator.execution.engine import make_devices
 from orchestrator.execution.local import LocalExecutor
 
 HERE = Path(__file__).parent
-NASTY = "nasty:main"
-ONE, TWO = Slots(1, "cpu", "", 1), Slots(2, "cpu", "", 1)
+NASTY = ("nasty",)
+ONE, TWO = make_devices(1), make_devices(2)
 
 
 @pytest.fixture
@@ -71,7 +72,7 @@ def make_attempt(tmp_path: Path) -> Callable[..., Attempt]:
 
 def run_one(attempt: Attempt) -> Outcome:
     """Run an attempt of `nasty` in an executor of its own."""
-    with LocalExecutor(TWO, entry=NASTY) as executor:
+    with LocalExecutor(TWO, NASTY) as executor:
         executor.submit(attempt)
         return the_one(executor.wait(60.0))
 
@@ -131,11 +132,12 @@ DRIVER = """
 import sys
 from pathlib import Path
 from orchestrator.execution import processes
-from orchestrator.execution.api import Attempt, Slots
+from orchestrator.execution.api import Attempt
+from orchestrator.execution.engine import make_devices
 from orchestrator.execution.ray import RayExecutor
 attempt = Attempt.model_validate_json(Path(sys.argv[1]).read_text())
 attempt = attempt.model_copy(update={"owner": processes.this_owner()})
-with RayExecutor(Slots(1, "cpu", "", 1), entry="nasty:main", address=sys.argv[2]) as executor:
+with RayExecutor(make_devices(1), ("nasty",), address=sys.argv[2]) as executor:
     executor.submit(attempt)
     while True:
         executor.wait(0.5)

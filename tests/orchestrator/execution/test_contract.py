@@ -12,7 +12,8 @@ from budgets.events import Status
 from objectives import registry
 from objectives.api import SetupError
 from orchestrator.execution import api
-from orchestrator.execution.api import Attempt, Executor, Outcome, Slots
+from orchestrator.execution.api import Attempt, Executor, Outcome
+from orchestrator.execution.engine import make_devices
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.execution.local import LocalExecutor
 from orchestrator.execution.ray import RayExecutor
@@ -26,7 +27,7 @@ Make = Callable[..., Attempt]
     params=["inline", "local", pytest.param("ray", marks=pytest.mark.xdist_group("ray"))],
 )
 def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
-    slots = Slots(2, "cpu", "some processor", 1)
+    slots = make_devices(2, "cpu", "some processor")
     kinds = {"inline": InlineExecutor, "local": LocalExecutor, "ray": RayExecutor}
     with kinds[request.param](slots) as entered:
         yield entered

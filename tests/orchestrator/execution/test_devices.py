@@ -8,14 +8,22 @@ import pytest
 
 from budgets.events import Status
 from orchestrator.execution import local
-from orchestrator.execution.api import Attempt, EngineError, Slots
-from orchestrator.execution.engine import Offer, local_offer, usable_cpus, visible_gpus
+from orchestrator.execution.api import Attempt, EngineError
+from orchestrator.execution.engine import (
+    Engine,
+    cpu_name,
+    make_devices,
+    offer,
+    resized,
+    usable_cpus,
+    visible_gpus,
+)
 from orchestrator.execution.local import DevicePool, LocalExecutor
 from tests.orchestrator.execution.conftest import NASTY, the_one
 
 Make = Callable[..., Attempt]
 GPUS = ["GPU-a", "GPU-b"]
-TWO = Slots(2, "cuda", "a GPU", 1)
+TWO = make_devices(2, "cuda", "a GPU")
 GONE = "is not used any more"
 
 
@@ -67,11 +75,12 @@ def test_gpus_are_preferred_and_share_the_cpus(
     driver: Driver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     cpus = usable_cpus()
-    assert local_offer().slots() == Slots(2, "cuda", "NVIDIA H200", max(1, cpus // 2))
+    threads = max(1, cpus // 2)
+    assert Engine("local").slots() == make_devices(2, "cuda", "NVIDIA H200", threads)
     monkeypatch.setenv("PATH", str(tmp_path))  # without a driver
-    offer = local_offer()
-    assert offer.slots() == Slots(cpus, "cpu", offer.cpu_name, 1)
-    assert Offer(cpus=7, cpu_name="x").slots(threads=2) == Slots(3, "cpu", "x", 2)
+    assert Engine("local").slots() == make_devices(cpus, "cpu", cpu_name())
+    seven = offer(7, 0, "")
+    assert Engine("local", threads=2).slots(seven) == make_devices(3, "cpu", cpu_name(), 2)
 
 
 @pytest.mark.parametrize(
@@ -81,19 +90,19 @@ def test_gpus_are_preferred_and_share_the_cpus(
 def test_slots_with_more_threads_need_no_more_cpus(
     device: Any, count: int, threads: int, expected: int
 ) -> None:
-    slots = Slots(count, device, "", 1).with_threads(threads)
+    slots = resized(make_devices(count, device), threads=threads)
     assert (slots.count, slots.threads) == (expected, threads)
 
 
 @pytest.mark.parametrize(("device", "count"), [("cuda", 3), ("cpu", 9)])
-def test_more_than_there_is_is_refused(device: str, count: int) -> None:
+def test_more_than_there_is_is_refused(device: Any, count: int) -> None:
     with pytest.raises(ValueError, match="asked for"):
-        Offer(cpus=8, cpu_name="x", gpus=2).slots(device, count)  # type: ignore[arg-type]
+        Engine("local", device=device, workers=count).slots(offer(8, 2, "x"))
 
 
 def test_more_gpus_than_exist_is_an_error(driver: Driver) -> None:
     with pytest.raises(EngineError, match="3 GPUs asked for, but this machine offers 2"):
-        DevicePool(Slots(3, "cuda", "", 1))
+        DevicePool(make_devices(3, "cuda"))
 
 
 # What is free of it
@@ -139,7 +148,7 @@ def test_with_no_device_left_all_are_listed(driver: Driver) -> None:
 
 def test_a_gpu_whose_memory_is_freed_in_time_is_used(driver: Driver) -> None:
     driver(9000)
-    pool = DevicePool(Slots(1, "cuda", "", 1))
+    pool = DevicePool(make_devices(1, "cuda"))
     assert pool.free() == 0
     driver(4)
     assert (pool.free(), pool.warnings) == (1, ())
@@ -166,7 +175,7 @@ def test_an_executor_withdraws_a_device_that_fails_or_was_left_in_use(
     make_attempt: Make,
 ) -> None:
     said = f'{{"attempt_id": "ID", "status": "{status}", "cause": "{cause}"}}'
-    with LocalExecutor(TWO, entry=NASTY) as executor:
+    with LocalExecutor(TWO, NASTY) as executor:
         assert executor.free() == 2
         executor.submit(make_attempt("write", content=said))
         outcome = the_one(executor.wait(20.0))

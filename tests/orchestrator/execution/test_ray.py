@@ -91,7 +91,7 @@ def test_a_frozen_node_loses_its_attempt_at_the_lease_and_is_used_again_when_it_
     two_nodes: Any, make_attempt: Make
 ) -> None:
     two = [make_attempt("hang"), make_attempt("hang")]
-    with RayExecutor(TWO, entry=NASTY, address=two_nodes.address) as executor:
+    with RayExecutor(TWO, NASTY, address=two_nodes.address) as executor:
         frozen, other = started_both(executor, two, two_nodes)
         raylet = raylet_of(frozen)
         node = [raylet, *raylet.children(recursive=True)]
@@ -122,7 +122,7 @@ def test_an_evaluation_ends_with_a_lease_that_is_not_renewed_and_its_slot_is_use
     make_attempt: Make,
 ) -> None:
     attempt = make_attempt("resist")
-    with RayExecutor(ONE, entry=NASTY, address=two_nodes.address) as executor:
+    with RayExecutor(ONE, NASTY, address=two_nodes.address) as executor:
         executor.submit(attempt)
         assemble(attempt, 3, executor)
         agent = above(attempt)[1]
@@ -145,7 +145,7 @@ def test_a_killed_run_leaves_nothing_on_the_cluster_and_the_other_one_alone(
 ) -> None:
     doomed, lasting = make_attempt("resist", grace_seconds=30.0), make_attempt("resist")
     driver = driver_of(doomed, two_nodes.address)
-    with RayExecutor(ONE, entry=NASTY, address=two_nodes.address) as executor:
+    with RayExecutor(ONE, NASTY, address=two_nodes.address) as executor:
         executor.submit(lasting)
         assemble(lasting, 3, executor)
         assemble(doomed, 3)
@@ -163,7 +163,7 @@ def test_a_killed_node_loses_its_attempt_and_nobody_elses(
     two_nodes: Any, make_attempt: Make
 ) -> None:
     two = [make_attempt("hang", grace_seconds=30.0), make_attempt("hang", grace_seconds=30.0)]
-    with RayExecutor(TWO, entry=NASTY, address=two_nodes.address) as executor:
+    with RayExecutor(TWO, NASTY, address=two_nodes.address) as executor:
         victim, other = started_both(executor, two, two_nodes)
         (node,) = two_nodes.worker_nodes
         raylet = node.all_processes["raylet"][0].process

@@ -124,7 +124,7 @@ def supervised(attempt: Attempt) -> None:
     if (pid := os.fork()) == 0:
         os.close(alive)
         with suppress(BaseException):
-            common = supervisor.Supervision(notify, lifeline, None, "nasty:main", 1, "")
+            common = supervisor.Supervision(notify, lifeline, None, 1, "")
             supervisor.supervise(attempt.directory, None, common)
         os._exit(0)
     os.waitpid(pid, 0)
@@ -143,7 +143,7 @@ def test_a_cancelled_attempt_is_asked_to_leave_before_it_is_killed(
     do: str, status: Status, make_attempt: Make
 ) -> None:
     attempt = make_attempt(do, grace_seconds=30.0 if do == "tidy" else 0.3)
-    with LocalExecutor(TWO, entry=NASTY) as executor:
+    with LocalExecutor(TWO, NASTY) as executor:
         executor.submit(attempt)
         assemble(attempt, 1)
         executor.cancel()
@@ -174,12 +174,12 @@ def test_a_lease_is_extended_by_what_was_heard_lately(lease: Lease) -> None:
 def test_a_result_is_unwanted_without_the_lease_the_lifeline_or_the_owner(lease: Lease) -> None:
     reader, writer = os.pipe()
     owner = processes.this_owner()
-    leased = Supervision(-1, reader, lease.descriptor, "", 1, "")
+    leased = Supervision(-1, reader, lease.descriptor, 1, "")
     assert leased.why_unwanted(owner) == "the orchestrator has not renewed its lease"
     lease.extend(time.monotonic())
     assert leased.why_unwanted(owner) == ""
     stranger = owner.model_copy(update={"start_ticks": 1})
-    unleased = Supervision(-1, reader, None, "", 1, "")
+    unleased = Supervision(-1, reader, None, 1, "")
     assert unleased.why_unwanted(stranger) == "the orchestrator's process is gone"
     os.close(writer)
     assert leased.why_unwanted(owner) == "the executor's process is gone"
@@ -252,7 +252,7 @@ def test_a_tree_that_cannot_be_killed_is_given_back_and_its_device_withdrawn(
 ) -> None:
     monkeypatch.setattr(local, "OVERRUN_SECONDS", 1.0)
     attempt = make_attempt("hang", wall_seconds=2.0, grace_seconds=0.2)
-    with LocalExecutor(TWO, entry=NASTY) as executor:
+    with LocalExecutor(TWO, NASTY) as executor:
         executor.submit(attempt)
         assemble(attempt, 1)
         (freezer / "tasks").write_text(str(noted(attempt)[0]))

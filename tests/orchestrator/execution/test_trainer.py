@@ -111,6 +111,7 @@ def test_an_answer_that_is_no_score_is_none(
     def evaluate(_context: Context) -> Any:
         return Measurement(**answer) if isinstance(answer, dict) else answer
 
-    report = reported(monkeypatch, make_attempt(), evaluate)
-    assert report.status is status
-    assert report.cause
+    report = reported(monkeypatch, attempt := make_attempt(), evaluate)
+    outcome = api.outcome_of(attempt, report.status, report.cause, 0.0, report)
+    assert outcome.status is status
+    assert outcome.cause

@@ -13,7 +13,7 @@ from budgets.plan import Devices, Plan
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from objectives.space import Knob, SearchSpace
-from orchestrator.execution.engine import Engine, devices_of
+from orchestrator.execution.engine import Engine
 from orchestrator.look.run import Run
 from orchestrator.matrix.checks import Memory, check_points, knob_check, with_micro_batch
 from orchestrator.plan.times import find_calibration, known_knobs
@@ -233,5 +233,5 @@ def test_two_sizes_are_measured_on_record_and_planned_with_by_nobody(
     same = objective_of(
         "nanochat", target_flops=5e8, val_windows=20, n_embd=8, micro_batch_size=4, n_layer=1
     )
-    here = devices_of(Engine("inline", workers=1).slots())
+    here = Engine("inline", workers=1).slots()
     assert find_calibration(root, same, here) is None

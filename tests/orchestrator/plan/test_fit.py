@@ -15,7 +15,6 @@ from budgets.plan import Calibration, Devices, Window
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.config import Config
-from orchestrator.execution.engine import devices_of
 from orchestrator.matrix.matrix import carry_out_search
 from orchestrator.plan.fit import (
     Choice,
@@ -218,7 +217,7 @@ def test_what_fits_is_admitted_to_its_last_generation_and_what_does_not_is_not(
     )
     roomy = asked.having({"budget.window": "1000h"})
     there = available(roomy, BEGAN)
-    (whole, *_) = choices(Wanted(roomy, devices_of(MACHINE.slots), EVEN, there))
+    (whole, *_) = choices(Wanted(roomy, MACHINE.slots, EVEN, there))
     enough = HOUR * whole.forecast.hours_free + MARGIN
     began = f"{clock.seconds:.0f}"
     done = search(within(asked, f"enough-{began}", enough + 1))

@@ -10,7 +10,7 @@ import pytest
 from budgets.plan import Calibration, Devices
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
-from orchestrator.execution.engine import Engine, devices_of
+from orchestrator.execution.engine import Engine
 from orchestrator.plan.times import scaled, times_here
 from orchestrator.records.runs import Result, load_state
 from tests.ledgers import cut
@@ -27,7 +27,7 @@ def sphere(**settings: float) -> Objective:
 
 
 def one_device() -> Devices:
-    return devices_of(Engine(kind="inline", workers=1).slots())
+    return Engine(kind="inline", workers=1).slots()
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,11 @@ from budgets.events import (
     Status,
 )
 from budgets.ledger import LEDGER
+from budgets.plan import Devices
 from budgets.state import RunState
 from objectives.api import Measurement
-from orchestrator.execution.api import Attempt, Outcome, Slots
-from orchestrator.execution.engine import Engine
+from orchestrator.execution.api import Attempt, Outcome
+from orchestrator.execution.engine import Engine, make_devices
 from orchestrator.records.runs import Result
 from orchestrator.run.amend import amend
 from orchestrator.run.attempts import settled
@@ -76,8 +77,8 @@ def test_a_reason_lets_through_only_the_generation_it_was_given_for(
 class Gpu(Engine):
     """As if this machine had one."""
 
-    def slots(self) -> Slots:
-        return Slots(1, "cuda", "a GPU", 1)
+    def slots(self, offered: object = None) -> Devices:
+        return make_devices(1, "cuda", "a GPU")
 
 
 def test_a_run_is_not_taken_up_on_another_kind_of_device(

@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from orchestrator.execution.signals import Insisted, SignalStop, insisted_on
+from orchestrator.execution.api import Insisted, insisted_on
+from orchestrator.run.session import SignalStop
 
 
 @pytest.mark.parametrize(
