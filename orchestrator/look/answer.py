@@ -1,18 +1,15 @@
 """The four answers that a reader wants first: found? how sure? at what cost? what next?
 
 There is one function for each way a run can stand (going on, held up by a rule, decided, over
-without a verdict) and for each run that only measures (a calibration, a check, a campaign). None
-claims more than was measured. What to do next comes with the commands that do it.
+without a verdict) and for each kind that only measures (a calibration, a check, a campaign).
 """
 
 from contextlib import suppress
 from itertools import pairwise
 from math import ceil
-from statistics import fmean
 from typing import NamedTuple
 
-from budgets.checks import LEAST_CANDIDATES, measure
-from budgets.effects import CampaignReport
+from budgets.checks import LEAST_CANDIDATES
 from budgets.events import Decided, Fired
 from budgets.formatting import (
     better_when,
@@ -26,7 +23,6 @@ from budgets.formatting import (
     sentence_case,
     uncapitalized,
 )
-from budgets.plan import ProxyPlan
 from budgets.rules import OVERRIDABLE
 from budgets.state import RunState
 from budgets.tiers import TIERS, size
@@ -38,7 +34,7 @@ from orchestrator.look import text
 from orchestrator.look.files import measured_in
 from orchestrator.look.page import Answer, Mood
 from orchestrator.look.run import Run
-from orchestrator.plan.resolve import found_as, no_share
+from orchestrator.plan.resolve import found_as
 
 NAME_CHARACTERS = 48  # of a run's id that begins the id of the next run
 
@@ -48,7 +44,7 @@ ONCE = ("--json", "--override", "--reason")
 MACHINE = ("--executor", "--address", "--device", "--workers")
 """Options that say where evaluations run."""
 
-CONFIRM, LONG_RUN = "verdict.confirm_seeds", "verdict.long_run_seeds"
+CONFIRM = "verdict.confirm_seeds"
 AGAIN = "repeat the command that began it"
 
 
@@ -67,12 +63,7 @@ def answer(run: Run) -> Answer:
         return _going_on(run)
     if run.decision != "done":
         return _held_up(run)
-    if run.campaign is not None:
-        return _campaign(run, run.campaign)
-    if run.plan.proxy is not None:
-        return _short_evaluations(run, run.plan.proxy)
-    measured = {"calibration": _calibrated, "check": _checked}
-    return measured.get(run.plan.phase, _over)(run)
+    return (_over if run.is_search else _measured)(run)
 
 
 def in_short(run: Run) -> str:
@@ -130,13 +121,9 @@ def _way_on(run: Run) -> NextStep:
         return NextStep("It cannot go on: fix what is named above, then start another.", (look,))
     if rules and set(rules) <= set(OVERRIDABLE):
         options = "".join(f" --override {rule}" for rule in rules) + ' --reason "WHY"'
-        anyway = "the first command" if again else f"{AGAIN} with{options}"
-        said = "Look into it first; a changed script needs another --run-id. To go on anyway: "
-        return NextStep(f"{said}{anyway}.", (*(f"{one}{options}" for one in again), look))
-    said = f"Fix what is named above, then {AGAIN}"
-    if run.plan.phase == "calibration" and not run.counts.ok:
-        said += " (with --again if nothing in it has changed)"
-    return NextStep(f"{said}.", (*again, look))
+        said = f"Look into it first. To go on anyway, {AGAIN} with{options}:"
+        return NextStep(said, (*(f"{one}{options}" for one in again), look))
+    return NextStep(f"Fix what is named above, then {AGAIN}.", (*again, look))
 
 
 def _more_needed(state: RunState, fired: Fired) -> str:
@@ -214,10 +201,10 @@ def after_the_verdict(run: Run) -> NextStep:  # noqa: PLR0911 - a case a verdict
     plan, own, found = run.plan, run.state.decided, winner_gain(run.state)
     assert own is not None, "it is decided"
     controls = [] if run.findings is None else run.findings.of("over_control")
-    same, best = ("--tier", str(plan.tier)), (command("best", named(run)),)
+    best = (command("best", named(run)),)
     beaten_by = [one for one in controls if one.gain.is_loss]
     is_open = found is not None and (found.upper or 0.0) > plan.thresholds.go_gain
-    is_first, long_run = plan.phase == "phase1", plan.confirmation and plan.confirmation.long_run
+    is_first = plan.phase == "phase1"
     match own.no_go or own.grade:
         case _ if beaten_by:
             name = quoted(min(beaten_by, key=lambda one: one.gain.mean or 0.0).against)
@@ -227,13 +214,9 @@ def after_the_verdict(run: Run) -> NextStep:  # noqa: PLR0911 - a case a verdict
             count = size("phase2", "min", len(plan.space.knobs), plan.devices.count).resolved
             follow = ("--variant", "robust", "--tier", "min", "--from", named(run))
             said = (
-                f"Check it on more seeds and search on, with {count.evaluations} evaluations; or "
+                f"Search on with more seeds ({count.evaluations} evaluations); or see the result:"
             )
-            return NextStep(f"{said}see what it found:", (command("phase2", *follow), *best))
-        case "go" if long_run:
-            again = _another(run, "long-run", *same, *assign(LONG_RUN, VERDICT_SEEDS))
-            said = f"Search again with {VERDICT_SEEDS} seeds in the long run; or see what it found:"
-            return NextStep(said, (again, *best))
+            return NextStep(said, (command("phase2", *follow), *best))
         case "go" | "go_persists":
             return NextStep("Use what it found: this shows the whole configuration.", best)
         case "pathological" | "unstable":
@@ -241,7 +224,7 @@ def after_the_verdict(run: Run) -> NextStep:  # noqa: PLR0911 - a case a verdict
             return NextStep(said, (command("export", "table", named(run)),))
         case "below_noise" if is_first and is_open and found is not None:
             seeds = assign(CONFIRM, max(2 * found.pairs, plan.thresholds.go_seeds))
-            again = _another(run, "more-seeds", *same, *seeds)
+            again = _another(run, "more-seeds", "--tier", str(plan.tier), *seeds)
             return NextStep("Repeat it with more seeds, which show a smaller gain.", (again,))
         case "too_small" | "does_not_persist" if is_first and plan.tier != "max":
             said = f"Search longer, with {TIERS['phase1', 'max'].evaluations} evaluations."
@@ -255,7 +238,7 @@ def after_the_verdict(run: Run) -> NextStep:  # noqa: PLR0911 - a case a verdict
 
 def _over(run: Run) -> Answer:
     """Return the answers of a search that was not compared with the baseline."""
-    state, plan, said = run.state, run.plan, dict[str, str]()
+    state, plan = run.state, run.plan
     failed = sum(len(generation.failed) for generation in state.generations)
     sentence = f"All {state.accounts.evaluations} evaluations are settled, {failed} of them failed."
     if state.ended is not None:
@@ -265,71 +248,74 @@ def _over(run: Run) -> Answer:
         count = TIERS["phase1", "target"].evaluations
         step = NextStep(f"Search for a verdict, with {count} evaluations.", (_search(run),))
         name, mood = ("Smoke test with failures", mood) if failed else ("Smoke test passed", "good")
-        said["found"] = "Nothing: a smoke test only shows that everything works."
-        return _answer(run, name, mood, step, f"{sentence} Tier min cannot end in a Go.", **said)
-    if run.counts.ok:
-        said["but"] = uncapitalized(" ".join(text.cautions(run)))
-        said["found"] = f"Not compared with the baseline yet. {text.moves(run.knobs)}".rstrip()
+        found = "Nothing: a smoke test only shows that everything works."
+        sentence += " Tier min cannot end in a Go."
+        return _answer(run, name, mood, step, sentence, found=found)
     words = ("--tier", str(plan.tier), *assign(CONFIRM, VERDICT_SEEDS))
     step = NextStep("Search again, and compare the result.", (_another(run, "verdict", *words),))
     if plan.phase == "phase2":
         step = NextStep("What it found:", (command("best", named(run)),))
     sentence += " Nothing was compared with the baseline on fresh seeds, so this is not a Go yet."
+    said = {"but": uncapitalized(" ".join(text.cautions(run)))}
+    if run.counts.ok:
+        said["found"] = f"Not compared with the baseline. {text.moves(run.knobs)}".rstrip()
     return _answer(run, "Finished, no verdict", mood, step, sentence, **said)
 
 
 # Runs that only measure
 
 
-def _calibrated(run: Run) -> Answer:
-    own, plan = run.baseline, _of_objective(run, "plan")
-    step = NextStep("Plan a search: what it would take, and what gain it could show.", (plan,))
-    if own is None:
-        sentence = f"All {run.counts.settled} evaluations of the baseline failed."
-        return _answer(run, "Baseline not measured", "trouble", step, sentence)
-    sure = "How far scores differ from seed to seed is not known."
-    if why := no_share(measure(run.state)):
-        sure = f"No gain can be told: {why}."
-    elif own.sd:
-        noise, seeds = percent(own.sd / abs(own.mean), 3), counted(own.seeds, "seed")
-        sure = f"The noise from seed to seed is {noise} (sd {own.sd:.3g}, {seeds})."
+def _measured(run: Run) -> Answer:
+    """Return what a run without a search measured, each kind by its own function."""
+    kinds = {"calibration": _calibration, "check": _check, "campaign": _campaign}
+    said = (_proxy if run.plan.proxy else kinds[run.plan.phase])(run)
+    if said is None:
+        step = NextStep("Look into the failures.", (command("report", named(run)),))
+        sentence = "Too few evaluations of the baseline have a score."
+        return _answer(run, "Nothing measured", "trouble", step, sentence)
+    title, mood, sentence, found, sure, step = said
+    return _answer(run, title, mood, step, sentence, found=found, sure=sure)
+
+
+Measured = tuple[str, Mood, str, str, str, NextStep]  # title, mood, sentence, found, sure, next
+
+
+def _calibration(run: Run) -> Measured | None:
+    if (own := run.baseline) is None:
+        return None
+    sure, seeds = (
+        "How far scores differ from seed to seed is not known.",
+        counted(own.seeds, "seed"),
+    )
+    if own.sd:
+        noise = "" if own.is_about_zero else f"{percent(own.sd / abs(own.mean), 3)} of the score, "
+        sure = f"Noise from seed to seed: {noise}sd {own.sd:.3g} ({seeds})."
+    what = sentence_case(measured_in(run.state))
+    sentence = f"{what} of the baseline: {own.mean:.5g}, mean of {seeds}."
     found = f"One evaluation takes {precise_duration(run.eval_seconds or 0.0)}."
-    seeds, what = counted(len(run.scores), "seed"), sentence_case(measured_in(run.state))
-    sentence = f"{what} of the baseline: {fmean(run.scores):.5g}, mean of {seeds}."
-    return _answer(run, "Baseline measured", "good", step, sentence, found=found, sure=sure)
+    step = NextStep("Plan a search: its time and the gain that it could show.", (_plan(run),))
+    return "Baseline measured", "good", sentence, found, sure, step
 
 
-def _checked(run: Run) -> Answer:
-    step, own = NextStep("Search over these knobs.", (_search(run),)), run.check
-    if own is None:
-        sentence = "The baseline is not measured, so nothing can be compared with it."
-        return _answer(run, "Not checked", "trouble", step, sentence)
+def _check(run: Run) -> Measured | None:
+    if (own := run.check) is None:
+        return None
     alive, dead = own.names("alive"), own.names("dead")
+    found = f"Yes, the largest first: {listed(alive, 5)}." if alive else "No."
+    sure = f"Measured on {counted(own.seeds, 'seed')}. Of the knobs said to move the score, at "
+    sure += f"most {percent(run.plan.thresholds.alive_level)} are expected to be chance."
+    step = NextStep("Search over these knobs.", (_search(run),))
     if dead:
         step = step._replace(said=f"Search without the dead knobs: {listed(dead, 5)}.")
-    elif not alive:
-        again = _of_objective(run, "check", "knobs", "--seeds", str(2 * own.seeds))
-        step = NextStep("Check again on more seeds.", (again,))
-    kinds = {"dead": dead, "unproven": own.names("unproven"), "unstable": own.unstable_ends}
-    others = "".join(f"; {kind}: {', '.join(names)}" for kind, names in kinds.items() if names)
-    return _answer(
-        run,
-        "Knobs checked",
-        "good" if alive else "bad",
-        step,
-        f"{len(alive)} of {len(own.knobs)} knobs move the score{others}.",
-        found=f"Yes, the largest first: {listed(alive, 5)}." if alive else "No.",
-        sure=f"Measured on {counted(own.seeds, 'seed')}. Of the knobs said to move the score, at "
-        f"most {percent(run.plan.thresholds.alive_level)} are expected to be chance.",
-    )
+    sentence = f"{len(alive)} of {len(own.knobs)} knobs move the score."
+    return "Knobs checked", "good" if alive else "bad", sentence, found, sure, step
 
 
-def _short_evaluations(run: Run, check: ProxyPlan) -> Answer:
+def _proxy(run: Run) -> Measured | None:
     """Return whether a short evaluation may stand in for the full one."""
-    step, own = NextStep("Search over these knobs.", (_search(run),)), run.proxy
-    if own is None or own.tau is None or own.lower is None or own.upper is None:
-        sentence = f"{check.variant.label}: one of the two evaluations tells no candidates apart."
-        return _answer(run, "Not checked", "trouble", step, sentence)
+    own, check = run.proxy, run.plan.proxy
+    if own is None or check is None or own.lower is None or own.upper is None:
+        return None
     sentence = (
         f"{check.variant.label} is {'' if own.holds else 'not '}good enough to stand in for the "
         f"full evaluation: over {own.compared} candidates on the same seeds Kendall's tau-b is "
@@ -338,27 +324,22 @@ def _short_evaluations(run: Run, check: ProxyPlan) -> Answer:
     )
     sure = f"{1 - own.level:.0%} sure of a Kendall's tau-b of {own.lower:.2f} to {own.upper:.2f}."
     found = "Yes: short evaluations may be used." if own.holds else "No: use full evaluations."
-    mood: Mood = "good" if own.holds else "bad"
-    return _answer(run, "Checked", mood, step, sentence, found=found, sure=sure)
+    step = NextStep("Search over these knobs.", (_search(run),))
+    return "Checked", "good" if own.holds else "bad", sentence, found, sure, step
 
 
-def _campaign(run: Run, own: CampaignReport) -> Answer:
+def _campaign(run: Run) -> Measured | None:
+    if (own := run.campaign) is None:
+        return None
     shown = text.beyond_chance(own)
-    step = NextStep("The effects:", (command("report", named(run), "--html"),))
-    if own.unsettled:
-        step = NextStep(f"Some conditions are not settled: {AGAIN}.", beginning(run))
     sure = f"{1 - own.level:.0%} sure of each range, on {counted(len(own.seeds), 'seed')}."
     if len(own.seeds) == 1:
         sure = "Not at all: with one seed nothing can be told from chance."
-    return _answer(
-        run,
-        "Effects found" if shown else "No effect found",
-        "good" if shown else "open",
-        step,
-        text.campaign(own),
-        found=f"Differences beyond chance: {len(shown) or 'none'}.",
-        sure=sure,
-    )
+    found = f"Differences beyond chance: {len(shown) or 'none'}."
+    step = NextStep("The effects:", (command("report", named(run), "--html"),))
+    title = "Effects found" if shown else "No effect found"
+    mood: Mood = "good" if shown else "open"
+    return title, mood, text.campaign(own), found, sure, step
 
 
 # Commands
@@ -399,6 +380,10 @@ def _of_objective(run: Run, *words: str) -> str:
     with suppress(SetupError, ValueError):
         return command(*words, *objective_words(run.plan))
     return command(*words, "FILE")
+
+
+def _plan(run: Run) -> str:
+    return _of_objective(run, "plan")
 
 
 def _search(run: Run) -> str:

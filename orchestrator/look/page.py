@@ -44,8 +44,7 @@ class Details:
 Block = str | Figure | Details
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """A part of a page under a title."""
 
     name: str  # its anchor

@@ -1,19 +1,19 @@
 """Ten plots of a run with matplotlib, as SVG for a page and as PNG, PDF or SVG for a paper.
 
-A plot is a function that returns a `Drawing`, or None where the run has nothing to show in it. The
-colours are those of Okabe and Ito, which colour-blind readers tell apart; marks, lines and hatches
-differ too. In dark mode a page inverts their lightness. Matplotlib is imported when something is
-drawn, and its pyplot never.
+A plot is a function that paints on an empty figure and returns its title and how to read it, or
+None where the run has nothing to show in it. The colours are those of Okabe and Ito, which
+colour-blind readers tell apart; marks, lines and hatches differ too. In dark mode a page inverts
+their lightness. Matplotlib is imported when something is drawn, and its pyplot never.
 """
 
 import base64
 import io
-import threading
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations
+from functools import partial
+from itertools import chain, combinations, pairwise
 from math import ceil, isfinite, nan, sqrt
 from pathlib import Path
 from statistics import fmean, quantiles
@@ -32,7 +32,6 @@ INK = "#1b1f24"
 GREY, BLUE, SKY, GREEN = "#808080", "#0072b2", "#56b4e9", "#009e73"
 ORANGE, RED, PURPLE = "#e69f00", "#d55e00", "#cc79a7"
 WIDTH, FONT = 6.4, 9.0  # of a drawing, in inches; of its text, in points
-MOST_MARKS = 100  # that are drawn one by one, not as an image
 MOST_KNOBS, MOST_ROWS = 12, 40  # charts of knobs; rows of a forest
 LABEL_WIDTH = 44  # characters of a forest's row
 MOST_BINS, BIN = 8, 4  # means over a knob's range; candidates in one, at least
@@ -49,53 +48,75 @@ _STYLE = dict.fromkeys(_INKED, INK) | {
     "legend.frameon": False,
     "grid.alpha": 0.4,
     "svg.fonttype": "none",
+    "svg.hashsalt": "a plot",
     "text.parse_math": False,  # a `$` in a name is a `$`
 }
 _NO_SCORE = {"fc": RED, "hatch": "////", "ec": INK, "lw": 0.3}
 _DATE = {"png": "Software", "pdf": "CreationDate", "svg": "Date"}
 """By form, the entry that would make two files of one drawing differ."""
-_LOCK = threading.Lock()  # matplotlib's settings are global
+
+Texts = tuple[str, str]  # a plot's title, and how to read it
+Ends = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A plot's texts and height (in inches), and a function that paints a matplotlib figure."""
+    """A plot and its texts."""
 
     title: str
     caption: str  # how to read it
-    height: float
-    paint: Callable[[Any], None]
+    canvas: Any  # a matplotlib figure
 
     def file(self, form: str, paper: str = "white") -> bytes:
         """Return it as `png`, `pdf` or `svg`: the same bytes for the same drawing."""
-        with _LOCK, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # letters that the font lacks: a viewer has other fonts
-            import matplotlib
-            from matplotlib.figure import Figure as NewCanvas
+        import matplotlib
 
-            with matplotlib.rc_context(_STYLE | {"svg.hashsalt": self.title}):
-                canvas, file = NewCanvas((WIDTH, self.height), layout="constrained"), io.BytesIO()
-                self.paint(canvas)
-                _legend(canvas)
-                about = {_DATE[form]: None}
-                canvas.savefig(file, format=form, dpi=200, facecolor=paper, metadata=about)
+        file = io.BytesIO()
+        with warnings.catch_warnings(), matplotlib.rc_context(_STYLE):
+            warnings.simplefilter("ignore")  # letters that the font lacks: a viewer has other fonts
+            about = {_DATE[form]: None}
+            self.canvas.savefig(file, format=form, dpi=200, facecolor=paper, metadata=about)
         return file.getvalue()
 
 
 def drawings(run: Run) -> dict[str, Drawing]:
     """Return every plot with something to show, by name, in reading order."""
-    found = ((name, plot(run)) for name, plot in PLOTS.items())
+    found = ((name, _drawn(partial(plot, run))) for name, plot in PLOTS.items())
     return {name: drawing for name, drawing in found if drawing is not None}
+
+
+def campaign(own: CampaignReport) -> Drawing:
+    """Return the plot of a campaign's effects."""
+    drawing = _drawn(partial(_campaign, own))
+    assert drawing is not None, "there is always something to show"
+    return drawing
+
+
+def _drawn(plot: Callable[[Any], Texts | None]) -> Drawing | None:
+    """Return the plot with a legend that names each kind of mark once."""
+    import matplotlib
+    from matplotlib.figure import Figure as Canvas
+
+    with matplotlib.rc_context(_STYLE):
+        canvas = Canvas((WIDTH, 3.0), layout="constrained")
+        if (texts := plot(canvas)) is None:
+            return None
+        own = (axes.get_legend_handles_labels() for axes in canvas.axes)
+        marks = {
+            name: mark for marks, names in own for mark, name in zip(marks, names, strict=True)
+        }
+        looks = {"handlelength": 1.8, "columnspacing": 1.2, "labelspacing": 0.25}
+        if marks:
+            canvas.legend(marks.values(), marks, loc="outside upper left", ncols=3, **looks)
+    title, caption = map(_line, texts)
+    return Drawing(title, caption, canvas)
 
 
 def figures(drawn: Mapping[str, Drawing]) -> dict[str, Figure]:
     """Return drawings as parts of a page."""
     return {
         name: Figure(
-            name,
-            _line(one.title),
-            _line(one.caption),
-            base64.b64encode(one.file("svg", "none")).decode(),
+            name, one.title, one.caption, base64.b64encode(one.file("svg", "none")).decode()
         )
         for name, one in drawn.items()
     }
@@ -109,28 +130,15 @@ def write(drawing: Drawing, path: Path) -> None:
 # What plots share
 
 
-def _legend(canvas: Any) -> None:
-    """Name each kind of mark once, above all charts."""
-    marks = {
-        label: mark
-        for axes in canvas.axes
-        for mark, label in zip(*axes.get_legend_handles_labels(), strict=True)
-    }
-    if marks:
-        looks = {"handlelength": 1.8, "columnspacing": 1.2, "labelspacing": 0.25}
-        canvas.legend(marks.values(), marks, loc="outside upper left", ncols=3, **looks)
-
-
 def _line(text: str) -> str:
     """Return text as one line without characters that steer."""
     return " ".join(printable(text).split())
 
 
-def _dots(axes: Any, x: Sequence[float], y: Sequence[float | None], most: int = 250) -> None:
-    """Draw evaluations behind all else, evenly thinned to `most`."""
-    step = ceil(len(x) / most) or 1
+def _dots(axes: Any, x: Sequence[float], y: Sequence[float | None]) -> None:
+    """Draw evaluations behind all else, as an image: there may be thousands."""
     looks = {"ms": 2.6, "mew": 0, "color": GREY, "zorder": 1.5, "label": "evaluation"}
-    axes.plot(x[::step], y[::step], "o", rasterized=len(x) > MOST_MARKS, **looks)
+    axes.plot(x, y, "o", rasterized=True, **looks)
 
 
 def _series(axes: Any, x: Sequence[float], y: Sequence[float | None], label: str = "") -> None:
@@ -141,20 +149,15 @@ def _series(axes: Any, x: Sequence[float], y: Sequence[float | None], label: str
     axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
 
 
-def _known(values: Iterable[float | None]) -> list[float]:
-    return [value for value in values if value is not None and isfinite(value)]
-
-
-def _limits(
-    values: Iterable[float | None], must: Iterable[float | None] = ()
-) -> tuple[float, float]:
+def _limits(values: Iterable[float | None], must: Iterable[float | None] = ()) -> Ends:
     """Return the ends of an axis that shows all of `must`, and `values` without far outliers."""
-    own = _known(values)
+    own, kept = (
+        [one for one in each if one is not None and isfinite(one)] for each in (values, must)
+    )
     if len(own) > 7:
         lower, _, upper = quantiles(own, n=4)
         own = [one for one in own if abs(one - (lower + upper) / 2) <= 3.5 * (upper - lower)]
-    own += _known(must)
-    low, high = min(own, default=0.0), max(own, default=1.0)
+    low, high = min(own + kept, default=0.0), max(own + kept, default=1.0)
     room = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
     return low - room, high + room
 
@@ -172,7 +175,7 @@ def _searched(run: Run) -> list[Attempt]:
 # Scores
 
 
-def _scores(run: Run) -> Drawing | None:
+def _scores(run: Run, canvas: Any) -> Texts | None:
     own, generations = _searched(run), run.generations
     if not own:
         return None
@@ -185,59 +188,49 @@ def _scores(run: Run) -> Drawing | None:
     ]
     best = [one.best_so_far for one in generations]
     chance = [one.best_by_chance for one in generations]
-    band, means = _known(run.noise_band or ()), [fmean(own) for _, _, own in fresh]
-    low, high = _limits([one.score for one in own], [*best, *band, *chance[-1:], *means])
+    band, means = run.noise_band or (), [fmean(scores) for _, _, scores in fresh]
+    limits = _limits([one.score for one in own], [*best, *band, *chance[-1:], *means])
 
-    def clipped(scores: Iterable[float | None]) -> list[float | None]:
-        return [None if score is None else min(max(score, low), high) for score in scores]
-
-    def paint(canvas: Any) -> None:
-        widths = (6, 1) if fresh else (1,)
-        charts = canvas.subplots(1, len(widths), sharey=True, squeeze=False, width_ratios=widths)
-        axes = charts[0][0]
-        for each in charts[0] if band else ():
-            each.axhspan(*band, color=INK, alpha=0.13, lw=0, label="± 2 sd of the noise")
-            each.axhline(fmean(band), color=INK, lw=1, label=f"baseline {fmean(band):.4g}")
-        places = (one.reserved for one in own)  # candidates side by side
-        x = [one.generation + 0.06 * (5 * one.candidate % 11 - 5) for one in places]
-        y = clipped(one.score for one in own)
-        _dots(axes, x, y, 1500)
-        if None in y:
-            worst = high if run.plan.direction == "minimize" else low
-            failed = [worst if score is None else None for score in y]
-            axes.plot(x, failed, "x", c=RED, label="failed", clip_on=False)
-        numbers = [one.number for one in generations]
-        _series(axes, numbers, clipped(one.mean for one in generations), "mean")
-        look = {"where": "mid", "lw": 2, "ms": 14, "marker": "_" * (len(numbers) == 1)}
-        axes.step(numbers, best, color=GREEN, label="best so far", **look)
-        axes.step(numbers, clipped(chance), "--", color=PURPLE, label="best by chance", **look)
-        axes.set(ylim=(low, high), xlabel="generation")
-        axes.set_ylabel(f"score ({better_when(run.plan.direction)})")
-        if not _known(y):
-            axes.set_yticks([])  # no score yet
-        for right in charts[0][1:]:
-            _paint_fresh(right, fresh, clipped)
-
-    return Drawing(
-        "Score over generations",
+    canvas.set_figheight(3.5)
+    widths = (6, 1) if fresh else (1,)
+    axes, *right = canvas.subplots(1, len(widths), sharey=True, squeeze=False, width_ratios=widths)[
+        0
+    ]
+    for each in (axes, *right) if band else ():
+        each.axhspan(*band, color=INK, alpha=0.13, lw=0, label="± 2 sd of the noise")
+        each.axhline(fmean(band), color=INK, lw=1, label=f"baseline {fmean(band):.4g}")
+    places = (one.reserved for one in own)  # candidates side by side
+    x = [one.generation + 0.06 * (5 * one.candidate % 11 - 5) for one in places]
+    _dots(axes, x, [one.score for one in own])
+    failed = [at for at, one in zip(x, own, strict=True) if one.score is None]
+    if failed:
+        worst = limits[run.plan.direction == "minimize"]
+        axes.plot(failed, [worst] * len(failed), "x", c=RED, label="failed", clip_on=False)
+    numbers = [one.number for one in generations]
+    _series(axes, numbers, [one.mean for one in generations], "mean")
+    look = {"where": "mid", "lw": 2, "ms": 14, "marker": "_" * (len(numbers) == 1)}
+    axes.step(numbers, best, color=GREEN, label="best so far", **look)
+    axes.step(numbers, chance, "--", color=PURPLE, label="best by chance", **look)
+    axes.set(ylim=limits, xlabel="generation")
+    axes.set_ylabel(f"score ({better_when(run.plan.direction)})")
+    if len(failed) == len(own):
+        axes.set_yticks([])  # no score yet
+    for each in right:
+        _fresh(each, fresh)
+    return "Score over generations", (
         "A search that finds something leaves the noise and gets beyond the best by chance, "
         "expected of as many candidates equal to the baseline. Only means on fresh seeds say how "
-        "good a configuration is (right, 95 % interval; the winner is a diamond). What is at the "
-        "upper or lower edge may lie beyond it.",
-        3.5,
-        paint,
+        "good a configuration is (right, 95 % interval; the winner is a diamond). Far outliers "
+        "lie beyond the edge."
     )
 
 
-def _paint_fresh(
-    axes: Any, fresh: Sequence[tuple[str, bool, list[float]]], clipped: Callable[..., Any]
-) -> None:
+def _fresh(axes: Any, fresh: Sequence[tuple[str, bool, list[float]]]) -> None:
+    """Draw each configuration's mean on fresh seeds, with its interval."""
     for place, (_, is_winner, scores) in enumerate(fresh):
         mark, colour = ("D", ORANGE) if is_winner else ("o", SKY)
-        reach = interval(scores, 0.05) or ()
-        axes.plot([place] * len(reach), clipped(reach), color=colour, lw=1.6)
-        look = {"color": colour, "mec": INK, "ms": 5, "clip_on": False}
-        axes.plot(place, fmean(scores), mark, **look)
+        axes.plot([place] * 2, interval(scores, 0.05) or (nan, nan), color=colour, lw=1.6)
+        axes.plot(place, fmean(scores), mark, color=colour, mec=INK, ms=5, clip_on=False)
     names = [_line(name)[:16] for name, _, _ in fresh]
     axes.set(xticks=range(len(fresh)), xticklabels=names, title="fresh seeds", xmargin=0.15)
     axes.tick_params(axis="x", rotation=90, labelsize=FONT - 2)
@@ -253,53 +246,39 @@ class _Row(NamedTuple):
     low: float | None
     high: float | None
     is_sure: bool  # more than chance
-    is_decisive: bool = False
 
 
-def _forest(
-    title: str, caption: str, label: str, rows: Sequence[_Row], lines: Mapping[float, str]
-) -> Drawing:
-    """Return rows with intervals on an axis of that label, and vertical lines to compare with."""
+def _forest(canvas: Any, label: str, rows: Sequence[_Row], lines: Mapping[float, str]) -> str:
+    """Draw rows with intervals, and vertical lines to compare with; return a note on the rest."""
     shown = rows[:MOST_ROWS]
-    if len(rows) > len(shown):
-        caption += f" Not shown: {len(rows) - len(shown)} more."
-
-    def paint(canvas: Any) -> None:
-        axes = canvas.subplots()
-        axes.set_yticks(
-            range(len(shown)), shortened([_line(row.name) for row in shown], LABEL_WIDTH)
-        )
-        axes.set(ylim=(len(shown) - 0.4, -0.6), xlabel=label)
-        axes.tick_params(axis="y", length=0)
-        axes.spines["left"].set_visible(False)
-        axes.grid(axis="x")
-        for at, name in lines.items():
-            axes.axvline(at, color=INK, lw=1.2, ls="--" if at else "-", label=name)
-        for at, row in enumerate(shown):
-            colour, mark = (ORANGE, "D") if row.is_decisive else (BLUE, "o")
-            name = "decisive, " * row.is_decisive
-            name += "more than chance" if row.is_sure else "may be chance"
-            look = {"mfc": colour if row.is_sure else "none", "mec": colour, "label": name}
-            axes.plot([row.low, row.high], [at, at], color=colour, lw=1.8)
-            axes.plot([row.mean], [at], mark, ms=6, **look)
-
-    return Drawing(title, caption, 0.9 + 0.3 * max(2, len(shown)), paint)
+    canvas.set_figheight(0.9 + 0.3 * max(2, len(shown)))
+    axes = canvas.subplots()
+    axes.set_yticks(range(len(shown)), shortened([_line(row.name) for row in shown], LABEL_WIDTH))
+    axes.set(ylim=(len(shown) - 0.4, -0.6), xlabel=label)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    axes.grid(axis="x")
+    for at, name in lines.items():
+        axes.axvline(at, color=INK, lw=1.2, ls="--" if at else "-", label=name)
+    for at, row in enumerate(shown):
+        colour, name = (BLUE, "more than chance") if row.is_sure else ("none", "may be chance")
+        axes.plot([row.low, row.high], [at, at], color=BLUE, lw=1.8)
+        axes.plot([row.mean], [at], "o", ms=6, mfc=colour, mec=BLUE, label=name)
+    return f" Not shown: {len(rows) - len(shown)} more." * (len(rows) > len(shown))
 
 
-def _gains(run: Run) -> Drawing | None:
+def _gains(run: Run, canvas: Any) -> Texts | None:
     if not run.gains or run.findings is None:
         return None
     rows, asked, level = [], run.findings.asked, run.gains[0].gain.level
     for one in run.gains:
         name = one.name + f" over {one.against}" * (one.against != BASELINE)
         rows.append(_bar(one, f"{name}, n = {one.gain.pairs}".replace(" (control)", "")))
-    return _forest(
-        "Gains on fresh seeds",
+    lines = {0.0: BASELINE, 100 * asked: f"a Go needs {percent(asked)}"}
+    more = _forest(canvas, "gain (%), right is better", rows, lines)
+    return "Gains on fresh seeds", (
         f"Each end of an interval is missed with a probability of {percent(level)}; n: shared "
-        "seeds. The decisive gain is on seeds that nothing was selected on.",
-        "gain (%), right is better",
-        rows,
-        {0.0: BASELINE, 100 * asked: f"a Go needs {percent(asked)}"},
+        f"seeds. The first gain decides: nothing was selected on its seeds.{more}"
     )
 
 
@@ -307,12 +286,12 @@ def _bar(one: NamedGain, name: str) -> _Row:
     """Return a gain in percent."""
     shares = (one.gain.mean, one.gain.lower, one.gain.upper)
     mean, low, high = (None if share is None else 100 * share for share in shares)
-    return _Row(name, mean, low, high, one.is_found, one.kind == "winner")
+    return _Row(name, mean, low, high, one.is_found)
 
 
-def _effects(run: Run) -> Drawing | None:
+def _effects(run: Run, canvas: Any) -> Texts | None:
     if run.campaign is not None:
-        return campaign(run.campaign)
+        return _campaign(run.campaign, canvas)
     found, rows = run.check, []
     if found is None:
         return None
@@ -324,27 +303,23 @@ def _effects(run: Run) -> Drawing | None:
                 reach = found.t_limit * abs(mean / end.t) if end.t else 0.0
                 name = f"{knob.knob}, {end.end}"
                 rows.append(_Row(name, mean, mean - reach, mean + reach, end.moves))
-    return _forest(
-        "Which knobs move the score",
+    label = f"change of the score ({unit}), {_better_side(run.plan.direction)}"
+    more = _forest(canvas, label, rows, {0.0: "baseline"})
+    return "Which knobs move the score", (
         "Each knob is moved alone from the baseline to an end of its range, on the same seeds. "
-        "Filled: more than chance, all ends considered together.",
-        f"change of the score ({unit}), {_better_side(run.plan.direction)}",
-        rows,
-        {0.0: "baseline"},
+        f"Filled: more than chance, all ends considered together.{more}"
     )
 
 
-def campaign(own: CampaignReport) -> Drawing:
+def _campaign(own: CampaignReport, canvas: Any) -> Texts:
     """Draw the differences between conditions; without any, the conditions alone."""
     if not own.gains:
         rows = [_Row(one.name, one.mean, one.lower, one.upper, True) for one in own.rows]
-        return _forest("Conditions", "Means over the seeds.", "score", rows, {})
-    return _forest(
-        "Differences between the conditions",
-        "Differences are paired by seed. Filled: more than chance, all considered together.",
-        "difference (%), right is better",
-        [_bar(one, f"{one.name} against {one.against}") for one in own.gains],
-        {0.0: "no difference"},
+        return "Conditions", f"Means over the seeds.{_forest(canvas, 'score', rows, {})}"
+    rows = [_bar(one, f"{one.name} against {one.against}") for one in own.gains]
+    more = _forest(canvas, "difference (%), right is better", rows, {0.0: "no difference"})
+    return "Differences between the conditions", (
+        "Differences are paired by seed. Filled: more than chance, all considered together." + more
     )
 
 
@@ -356,20 +331,16 @@ def _better_side(direction: str) -> str:
 
 
 def _of_knobs(
-    run: Run, sizes: Sequence[float], paint_one: Callable[[Any, int], None], *words: str
-) -> Drawing:
-    """Return a chart for each knob, of those with the largest sizes."""
+    run: Run, canvas: Any, sizes: Sequence[float], paint: Callable[[Any, int], None]
+) -> str:
+    """Draw a chart for each knob, of those with the largest sizes; return a note on the rest."""
     shown = sorted(range(len(sizes)), key=lambda place: -sizes[place])[:MOST_KNOBS]
-    rows, (title, caption) = ceil(len(shown) / 3), words
-    if len(sizes) > len(shown):
-        caption += f" Not shown: {len(sizes) - len(shown)} knobs that matter or move less."
-
-    def paint(canvas: Any) -> None:
-        for at, place in enumerate(shown, 1):
-            title = _line(run.knobs[place].name)
-            paint_one(canvas.add_subplot(rows, 3, at, title=title), place)
-
-    return Drawing(title, caption, 0.5 + 1.65 * rows, paint)
+    rows = ceil(len(shown) / 3)
+    canvas.set_figheight(0.5 + 1.65 * rows)
+    for at, place in enumerate(shown, 1):
+        paint(canvas.add_subplot(rows, 3, at, title=_line(run.knobs[place].name)), place)
+    left = len(sizes) - len(shown)
+    return f" Not shown: {left} knobs that matter or move less." * bool(left)
 
 
 def _mark_places(line_at: Callable[..., Any], knob: Knob) -> None:
@@ -385,7 +356,7 @@ def _ticks(run: Run, place: int) -> tuple[list[float], list[str]]:
     return list(places.values()), list(places)
 
 
-def _paths(run: Run) -> Drawing | None:
+def _paths(run: Run, canvas: Any) -> Texts | None:
     own, history = _searched(run), run.landscapes
     if not own:
         return None
@@ -394,26 +365,23 @@ def _paths(run: Run) -> Drawing | None:
 
     def paint(axes: Any, place: int) -> None:
         _dots(axes, [one.reserved.generation for one in own], [one.point[place] for one in own])
-        means = [one.mean[place] for one in history]
         ends = [(one.mean[place], one.deviations[place]) for one in history]
         low, high = ([mean + side * sd for mean, sd in ends] for side in (-1, 1))
         axes.fill_between(x, low, high, color=BLUE, alpha=0.22, lw=0, label="± 1 sd")
-        _series(axes, x, means, "mean point")
+        _series(axes, x, [mean for mean, _ in ends], "mean point")
         _mark_places(axes.axhline, run.knobs[place])
         axes.set_yticks(*_ticks(run, place))
         axes.set_ylim(-0.04, 1.04)
 
-    return _of_knobs(
-        run,
-        [abs(unit - one.baseline_unit) for unit, one in zip(last, run.knobs, strict=True)],
-        paint,
-        "Path of each knob",
+    moved = [abs(unit - one.baseline_unit) for unit, one in zip(last, run.knobs, strict=True)]
+    return "Path of each knob", (
         "The line is the mean of the search distribution, the band one standard deviation. A band "
-        "that narrows away from the baseline has found something; one that stays wide has not.",
+        "that narrows away from the baseline has found something; one that stays wide has not."
+        + _of_knobs(run, canvas, moved, paint)
     )
 
 
-def _marginals(run: Run) -> Drawing | None:
+def _marginals(run: Run, canvas: Any) -> Texts | None:
     samples = [
         (point, score - mean)
         for generation in (run.state.completed if run.is_search else ())
@@ -423,40 +391,35 @@ def _marginals(run: Run) -> Drawing | None:
     ]
     if not samples:
         return None
-    size = ceil(len(samples) / max(1, min(MOST_BINS, len(samples) // BIN)))
-    dots, means = [], []
+    bins, means = max(1, min(MOST_BINS, len(samples) // BIN)), []
     for place in range(len(run.knobs)):
         own = sorted((point[place], more) for point, more in samples)
-        bins = (own[at : at + size] for at in range(0, len(own), size))
-        dots.append(own)
-        means.append([tuple(map(fmean, zip(*each, strict=True))) for each in bins])
-    heights = [[mean for _, mean in bins] for bins in means]
+        cuts = [len(own) * at // bins for at in range(bins + 1)]
+        each = (zip(*own[low:high], strict=True) for low, high in pairwise(cuts))
+        means.append([tuple(map(fmean, values)) for values in each])
+    heights = [[mean for _, mean in own] for own in means]
     high = max(map(abs, _limits((more for _, more in samples), chain(*heights))))
 
     def paint(axes: Any, place: int) -> None:
-        x, y = zip(*dots[place], strict=True)
-        _dots(axes, x, [min(max(value, -high), high) for value in y])
+        _dots(axes, [point[place] for point, _ in samples], [more for _, more in samples])
         axes.axhline(0, color=INK, lw=0.8)
         _mark_places(axes.axvline, run.knobs[place])
         axes.plot(*zip(*means[place], strict=True), "D-", ms=4, color=BLUE, label="mean")
         axes.set(xlim=(-0.04, 1.04), ylim=(-high, high))
         axes.set_xticks(*_ticks(run, place))
 
-    return _of_knobs(
-        run,
-        [max(own) - min(own) for own in heights],
-        paint,
-        "Scores over each knob",
+    return "Scores over each knob", (
         f"Scores less their generation's mean, {better_when(run.plan.direction)}; each diamond is "
         "the mean of equally many candidates. This is not an experiment: knobs move together "
-        "(`check knobs` is one).",
+        "(`check knobs` is one)."
+        + _of_knobs(run, canvas, [max(own) - min(own) for own in heights], paint)
     )
 
 
 # The search distribution
 
 
-def _step_size(run: Run) -> Drawing | None:
+def _step_size(run: Run, canvas: Any) -> Texts | None:
     history, told = run.landscapes, [one.number for one in run.state.completed]
     if not history:
         return None
@@ -464,54 +427,44 @@ def _step_size(run: Run) -> Drawing | None:
         "step size": [one.sigma for one in history],
         "axis ratio": [sqrt(one.condition) for one in history],
     }
-
-    def paint(canvas: Any) -> None:
-        for axes, (title, y) in zip(canvas.subplots(1, 2), courses.items(), strict=True):
-            _series(axes, told, y)
-            axes.set(ylim=(0, 1.1 * max(y)), title=title, xlabel="generation")
-            axes.grid(axis="y")
-
-    return Drawing(
-        "Step size and axis ratio",
+    canvas.set_figheight(2.3)
+    for axes, (title, y) in zip(canvas.subplots(1, 2), courses.items(), strict=True):
+        _series(axes, told, y)
+        axes.set(ylim=(0, 1.1 * max(y)), title=title, xlabel="generation")
+        axes.grid(axis="y")
+    return "Step size and axis ratio", (
         "A falling step size means that the search closes in; a growing one, that it follows a "
-        "slope or sees only noise. An axis ratio near 1 is a sphere.",
-        2.3,
-        paint,
+        "slope or sees only noise. An axis ratio near 1 is a sphere."
     )
 
 
-def _correlations(run: Run) -> Drawing | None:
+def _correlations(run: Run, canvas: Any) -> Texts | None:
     history, names = run.landscapes, [_line(knob.name) for knob in run.plan.space.knobs]
     if not history or len(names) < 2:
         return None
     count, found = len(names), history[-1].correlations
     below = [[found[x][y] if x < y else nan for x in range(count - 1)] for y in range(1, count)]
     side = min(0.42 * (count - 1), 4.4)
-
-    def paint(canvas: Any) -> None:
-        axes, size = canvas.subplots(), min(FONT, 65 * side / count)
-        axes.imshow(below, cmap="RdBu", vmin=-1.4, vmax=1.4, interpolation="none", aspect="equal")
-        for x, y in combinations(range(count), 2) if count <= MOST_KNOBS else ():
-            look = {"ha": "center", "va": "center", "fontsize": size - 1.5}
-            axes.text(x, y - 1, f"{found[x][y]:+.2f}", **look)
-        axes.set_yticks(range(count - 1), names[1:])
-        axes.set_xticks(range(count - 1), names[:-1], rotation=90)
-        axes.tick_params(length=0, labelsize=size)
-        axes.spines[:].set_visible(False)
-
-    return Drawing(
-        "Correlations between knobs",
+    canvas.set_figheight(0.4 + side + 0.068 * max(map(len, names)))
+    axes, size = canvas.subplots(), min(FONT, 65 * side / count)
+    axes.imshow(below, cmap="RdBu", vmin=-1.4, vmax=1.4, interpolation="none", aspect="equal")
+    for x, y in combinations(range(count), 2) if count <= MOST_KNOBS else ():
+        look = {"ha": "center", "va": "center", "fontsize": size - 1.5}
+        axes.text(x, y - 1, f"{found[x][y]:+.2f}", **look)
+    axes.set_yticks(range(count - 1), names[1:])
+    axes.set_xticks(range(count - 1), names[:-1], rotation=90)
+    axes.tick_params(length=0, labelsize=size)
+    axes.spines[:].set_visible(False)
+    return "Correlations between knobs", (
         "Of the last search distribution. Blue: two knobs rise together; red: one falls as the "
-        "other rises. A short search on noise shows some as well.",
-        0.4 + side + 0.068 * max(map(len, names)),
-        paint,
+        "other rises. A short search on noise shows some as well."
     )
 
 
 # Time
 
 
-def _device_time(run: Run) -> Drawing | None:
+def _device_time(run: Run, canvas: Any) -> Texts | None:
     usage = run.usage
     taken = sum(usage.values()) - usage["planned"]
     if not taken:
@@ -519,27 +472,22 @@ def _device_time(run: Run) -> Drawing | None:
     unit, length = _time_unit(3600 * max(taken, usage["planned"]))
     looks: dict[str, dict[str, Any]]
     looks = {"useful": {"color": BLUE}, "wasted": _NO_SCORE, "idle": {"color": GREY, "alpha": 0.45}}
-
-    def paint(canvas: Any) -> None:
-        axes, left = canvas.subplots(), 0.0
-        for kind, look in looks.items():
-            width = 3600 * usage[kind] / length
-            axes.barh("taken", width, left=left, label=kind, **look)
-            left += width
-        if planned := 3600 * usage["planned"] / length:
-            axes.barh("planned", planned, fill=False, ec=PURPLE, lw=1.5, label="planned")
-        axes.set(xlabel=f"device time ({unit})", ylim=(-0.6, 0.6 + bool(planned)))
-
-    return Drawing(
-        "Device time",
+    canvas.set_figheight(1.7)
+    axes, left = canvas.subplots(), 0.0
+    for kind, look in looks.items():
+        width = 3600 * usage[kind] / length
+        axes.barh("taken", width, left=left, label=kind, **look)
+        left += width
+    if planned := 3600 * usage["planned"] / length:
+        axes.barh("planned", planned, fill=False, ec=PURPLE, lw=1.5, label="planned")
+    axes.set(xlabel=f"device time ({unit})", ylim=(-0.6, 0.6 + bool(planned)))
+    return "Device time", (
         "Wasted: by attempts without a score. Idle: slots that waited, at start-up or for a "
-        "generation's last evaluation. Planned: by the calibration, for what was begun.",
-        1.7,
-        paint,
+        "generation's last evaluation. Planned: by the calibration, for what was begun."
     )
 
 
-def _timeline(run: Run) -> Drawing | None:
+def _timeline(run: Run, canvas: Any) -> Texts | None:
     own = [(one.reserved.slot or 0, one) for one in run.attempts]
     if not own:
         return None
@@ -551,47 +499,38 @@ def _timeline(run: Run) -> Drawing | None:
         "no score": _NO_SCORE,
         "running": {"fc": "none", "ec": INK},
     }
-
-    def paint(canvas: Any) -> None:
-        axes, gap = canvas.subplots(), 0.0008 * end  # so that neighbours are told apart
-        bars = defaultdict[tuple[str, int], list[tuple[float, float]]](list)
-        for slot, one in own:
-            width = max(gap, one.ended - one.began - gap)
-            kind = "comparison" if one.reserved.comparison else "search"
-            kind = kind if one.score is not None else "no score" if one.settled else "running"
-            bars[kind, slot].append((one.began / length, width / length))
-        for (kind, slot), spans in bars.items():
-            axes.broken_barh(spans, (slot - 0.38, 0.76), label=kind, **looks[kind])
-        axes.set(xlim=(0, end / length), ylim=(slots - 0.4, -0.6), ylabel="slot")
-        axes.set_yticks(range(0, slots, ceil(slots / 16)))
-        axes.set_xlabel(f"time that the run was open ({unit})")
-
-    height = 0.95 + min(6.0, max(0.8, 0.2 * slots))
-    return Drawing("Evaluations by slot", "Gaps are idle time.", height, paint)
+    canvas.set_figheight(0.95 + min(6.0, max(0.8, 0.2 * slots)))
+    axes, gap = canvas.subplots(), 0.0008 * end  # so that neighbours are told apart
+    bars = defaultdict[tuple[str, int], list[tuple[float, float]]](list)
+    for slot, one in own:
+        width = max(gap, one.ended - one.began - gap)
+        kind = "comparison" if one.reserved.comparison else "search"
+        kind = kind if one.score is not None else "no score" if one.settled else "running"
+        bars[kind, slot].append((one.began / length, width / length))
+    for (kind, slot), spans in bars.items():
+        axes.broken_barh(spans, (slot - 0.38, 0.76), label=kind, **looks[kind])
+    axes.set(xlim=(0, end / length), ylim=(slots - 0.4, -0.6), ylabel="slot")
+    axes.set_yticks(range(0, slots, ceil(slots / 16)))
+    axes.set_xlabel(f"time that the run was open ({unit})")
+    return "Evaluations by slot", "Gaps are idle time."
 
 
 # Training
 
 
-def _losses(run: Run) -> Drawing | None:
+def _losses(run: Run, canvas: Any) -> Texts | None:
     own = dict(_curves(run))
     if not own:
         return None
-
-    def paint(canvas: Any) -> None:
-        axes = canvas.subplots()
-        axes.set_prop_cycle(color=(INK, ORANGE, GREEN, BLUE), linestyle=("--", "-", "-.", ":"))
-        for name, (steps, losses) in own.items():
-            axes.plot(steps, losses, label=_line(name))
-        every = [loss for _, losses in own.values() for loss in losses]
-        axes.set(xlabel="step", ylabel="loss", ylim=_limits(every))
-
-    return Drawing(
-        "Loss curves",
+    axes = canvas.subplots()
+    axes.set_prop_cycle(color=(INK, ORANGE, GREEN, BLUE), linestyle=("--", "-", "-.", ":"))
+    for name, (steps, losses) in own.items():
+        axes.plot(steps, losses, label=_line(name))
+    every = [loss for _, losses in own.values() for loss in losses]
+    axes.set(xlabel="step", ylabel="loss", ylim=_limits(every))
+    return "Loss curves", (
         "A lead that shrinks towards the end would be lost with more training: look whether the "
-        "curves still part where they end.",
-        3.0,
-        paint,
+        "curves still part where they end."
     )
 
 
@@ -612,7 +551,7 @@ def _curves(run: Run) -> Iterator[tuple[str, Curve]]:
             yield name, found
 
 
-PLOTS: dict[str, Callable[[Run], Drawing | None]] = {
+PLOTS: dict[str, Callable[[Run, Any], Texts | None]] = {
     "gains": _gains,
     "effects": _effects,
     "scores": _scores,

@@ -1,7 +1,7 @@
 """A run as sections of blocks: the same for a terminal, Markdown and HTML.
 
 A terminal shows the first `ON_A_TERMINAL` sections without `Details`, which HTML folds. A section
-with nothing to show says why.
+with nothing to show is left out.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -37,18 +37,20 @@ def page_of(run: Run, *, with_plots: bool = True) -> Page:
     from orchestrator.look.plots import drawings, figures
 
     drawn = figures(drawings(run)) if with_plots else {}
-    sections = [Section(name, title, list(write(run, drawn))) for name, title, write in SECTIONS]
-    return Page(run.plan.run_id, about(run), answer(run), sections)
+    found = (Section(name, title, list(write(run, drawn))) for name, title, write in SECTIONS)
+    return Page(run.plan.run_id, about(run), answer(run), [one for one in found if one.blocks])
 
 
 def summary(run: Run) -> Page:
     """Return what a terminal shows: the first sections, without details."""
+    kept = {name for name, _, _ in SECTIONS[:ON_A_TERMINAL]}
+    own = page_of(run, with_plots=False)
     sections = [
-        Section(name, title, [one for one in write(run, {}) if not isinstance(one, Details)])
-        for name, title, write in SECTIONS[:ON_A_TERMINAL]
+        one._replace(blocks=[block for block in one.blocks if not isinstance(block, Details)])
+        for one in own.sections
+        if one.name in kept
     ]
-    sections.append(Section("ledger", "Ledger", [text.ledger(run)]))
-    return Page(run.plan.run_id, about(run), answer(run), sections)
+    return own._replace(sections=[*sections, Section("ledger", "Ledger", [text.ledger(run)])])
 
 
 def about(run: Run) -> str:
@@ -81,7 +83,7 @@ def _verdict(run: Run, figures: Figures) -> Iterator[Block]:
             "evaluation of the same candidates on the same seeds. Scores of the two are never "
             "ranked together."
         )
-    elif run.plan.phase == "check":
+    elif run.check is not None:
         yield from _check(run, run.check)
     elif run.findings is not None:
         asked = f"A Go asks for a gain of {percent(run.findings.asked)}."
@@ -89,8 +91,6 @@ def _verdict(run: Run, figures: Figures) -> Iterator[Block]:
         yield from _gains(run)
         yield from _shown(figures, "gains")
         yield from _folded("What a Go needs", _conditions(run, run.findings))
-    else:
-        yield "There is no verdict: nothing is compared with the baseline on fresh seeds."
 
 
 def _gains(run: Run) -> list[str]:
@@ -115,10 +115,7 @@ def _conditions(run: Run, found: Findings) -> list[str]:
     return table("", rows)
 
 
-def _check(run: Run, found: Liveness | None) -> Iterator[Block]:
-    if found is None:
-        yield "The baseline is not measured, so nothing can be compared with it."
-        return
+def _check(run: Run, found: Liveness) -> Iterator[Block]:
     unit = f"units of the noise, sd {found.noise:.4g}" if found.noise else "the score's unit"
     yield (
         f"The baseline scores {found.baseline:.5g} over {found.seeds} seeds; "
@@ -178,13 +175,15 @@ def campaign_blocks(found: CampaignReport) -> Iterator[Block]:
 
 
 def _scores(run: Run, figures: Figures) -> Iterator[Block]:
-    what, baseline = sentence_case(plain(measured_in(run.state))), run.baseline
-    said = "No calibration says what the baseline scores, or how much it varies."
-    if baseline is not None:
-        seeds = counted(baseline.seeds, "seed")
-        said = f"Baseline: {number(baseline.mean)}, the mean of {seeds}; standard deviation from "
-        said += f"seed to seed {number(baseline.sd, 4)}."
-    yield f"{what}: {better_when(run.plan.direction)}. {said}"
+    if not run.is_search:
+        return
+    said = f"{sentence_case(plain(measured_in(run.state)))}: {better_when(run.plan.direction)}."
+    if (own := run.baseline) is not None:
+        said += (
+            f" Baseline: {number(own.mean)}, the mean of {counted(own.seeds, 'seed')}; standard "
+        )
+        said += f"deviation from seed to seed {number(own.sd, 4)}."
+    yield said
     yield from _shown(figures, "scores")
     if run.best_so_far is not None and run.best_by_chance is not None:
         best, chance = number(run.best_so_far), number(run.best_by_chance)
@@ -216,6 +215,8 @@ def _budget(run: Run, figures: Figures) -> Iterator[Block]:
 
 
 def _knobs(run: Run, figures: Figures) -> Iterator[Block]:
+    if not run.is_search:
+        return
     decided = run.state.decided
     if decided is not None and decided.grade == "no_go":
         yield "The baseline stays. This shows what was compared with it:"
@@ -251,7 +252,7 @@ def _search(run: Run, figures: Figures) -> Iterator[Block]:
 
 
 def _failures(run: Run, _: Figures) -> Iterator[Block]:
-    kinds, state = run.failures, run.state
+    state = run.state
     rows = (
         {
             "cause": plain(kind.what),
@@ -261,7 +262,7 @@ def _failures(run: Run, _: Figures) -> Iterator[Block]:
             "for example": plain(one_line(kind.example, 200)),
             "in": plain(kind.place),
         }
-        for kind in kinds
+        for kind in run.failures
     )
     yield from table("Attempts that failed; final: not retried", rows)
     said = [f"Rule {one}" for one in text.rules(state, state.fired)]
@@ -269,8 +270,6 @@ def _failures(run: Run, _: Figures) -> Iterator[Block]:
     said += [f"Amendment: {text.amended(one)}" for one in state.amended]
     if said:
         yield items(plain(entry) for entry in said)
-    elif not kinds:
-        yield "Nothing failed, no rule fired, and nothing was overridden or amended."
 
 
 def _provenance(run: Run, _: Figures) -> Iterator[Block]:

@@ -31,7 +31,7 @@ from orchestrator.plan.differences import objection
 CURRENCIES = {"device-hours": "device time", "wall-clock hours": "wall clock"}
 """Currencies that are shown as a time, and their names then."""
 
-MOST_NAME, MOST_NOTES = 48, 8  # characters of a condition; cells whose notes are printed
+MOST_NAME = 48  # characters of a condition
 
 RULES = {
     "crash_rate": "{failed} of {planned} evaluations of {where} failed (limit {limit:.0%}): "
@@ -44,10 +44,10 @@ RULES = {
     "setup_failed": "nothing can be evaluated: {lost}",
     "infrastructure": "lost {observed:.0f} times: {lost}. Check the machines, then resume: lost "
     "again, it counts as a failure",
-    "storage": "the run's disk is full: {free} free, {needed} needed to start an evaluation",
+    "storage": "the run's disk is full: {has} free, {needed} needed to start an evaluation",
     "patience": "the mean score got {observed:.3%} better over {generations} generations (limit "
     "{limit:.3%})",
-    "budget": "{what} needs {needed}, {free} are free{option}",
+    "budget": "{what} needs {observed:.4g} {unit}, {free:.4g} are free{option}",
     "flat": "after {evaluations} evaluations nothing is shown to be better than the baseline: on "
     "fresh seeds the winner is {better}",
     "seed_luck": "the search's best score seemed {better}, but on fresh seeds the winner is "
@@ -155,13 +155,13 @@ def timing(found: Pace) -> str:
     """Return estimated and actual time with the accuracy; empty without an estimate."""
     if found.estimated_hours is None or found.accuracy is None:
         return ""
-    estimated = precise_duration(3600 * found.estimated_hours)
-    actual, (low, high) = precise_duration(3600 * found.actual_hours), GOOD_ACCURACY
-    said = f"Without start-up and calibration: estimated {estimated}, took {actual}, accuracy "
-    said += f"{found.accuracy:.0f}% (good: {low:.0f} to {high:.0f}%)."
-    if found.is_out_of_date:
-        said += " The calibration is out of date: calibrate --again before the next run."
-    return said
+    times = (
+        precise_duration(3600 * hours) for hours in (found.estimated_hours, found.actual_hours)
+    )
+    said = "Without start-up and calibration: estimated {}, took {}, accuracy ".format(*times)
+    said += "{:.0f}% (good: {:.0f} to {:.0f}%).".format(found.accuracy, *GOOD_ACCURACY)
+    again = " The calibration is out of date: calibrate --again before the next run."
+    return said + again * found.is_out_of_date
 
 
 def progress(run: Run) -> str:
@@ -211,53 +211,40 @@ def cautions(run: Run) -> tuple[str, ...]:
     """Return what speaks against relying on the result, the most important first."""
     said, found = list[str](), run.findings
     if found is not None and run.state.decided is not None:
-        said += _of_controls(found)
-        said += _of_a_no_go(found) if found.grade == "no_go" else _of_a_go(found)
-    if ends := [knob for knob in run.knobs if knob.at_end is not None]:
-        wider = listed(
-            f"{knob.name} {'downwards' if knob.at_end == 'lower' else 'upwards'}" for knob in ends
-        )
-        said.append(
-            f"The best lies at the end of a range: {listed(map(_at_end, ends))}. Better values may "
-            f"lie beyond: widen {wider} unless nothing can lie there."
-        )
+        said += _of_a_verdict(found)
+    ends = [_at_end(knob) for knob in run.knobs if knob.at_end is not None]
+    if ends:
+        said.append(f"Better values may lie beyond the end of a range: {listed(ends)}.")
     return tuple(said)
 
 
 def _at_end(knob: Knob) -> str:
-    value = knob.low if knob.at_end == "lower" else knob.high
-    return f"{knob.name} = {value:.4g} ({knob.at_end} end of {knob.low:.4g} to {knob.high:.4g})"
+    value, wards = (knob.low, "down") if knob.at_end == "lower" else (knob.high, "up")
+    ends = f"{knob.at_end} end of {knob.low:.4g} to {knob.high:.4g}"
+    return f"{knob.name} = {value:.4g} ({ends}: widen {knob.name} {wards}wards)"
 
 
-def _of_controls(found: verdict.Findings) -> Iterator[str]:
+def _of_a_verdict(found: verdict.Findings) -> Iterator[str]:
+    is_go, gain = found.grade != "no_go", found.one("winner")
+    over, longer = found.one("over_incumbent"), found.one("long_run")
     for one in found.of("over_control"):
-        gain = one.gain
-        if gain.is_loss or (found.grade != "no_go" and gain.mean is not None and not gain.is_shown):
+        own = one.gain
+        if own.is_loss or (is_go and own.mean is not None and not own.is_shown):
             yield (
                 f"The simpler {quoted(one.against)}, at the baseline's knobs, is "
-                f"{'better' if gain.is_loss else 'not shown to be worse'}: the winner's gain over "
-                f"it is {interval(gain)}."
+                f"{'better' if own.is_loss else 'not shown to be worse'}: the winner's gain over "
+                f"it is {interval(own)}."
             )
-
-
-def _of_a_go(found: verdict.Findings) -> Iterator[str]:
-    over, longer = found.one("over_incumbent"), found.one("long_run")
-    if over is not None and over.mean is not None and not over.is_shown:
+    if is_go and over is not None and over.mean is not None and not over.is_shown:
         is_worse = "worse" if over.is_loss else "not shown to be better"
         yield f"It is {is_worse} than the winner of phase 1: {interval(over)}."
-    if longer is None:
+    if is_go and longer is None:
         yield "It was not tried with more training than the search's evaluations had."
-    elif found.grade != "go_persists":
+    elif found.grade == "go" and longer is not None:
         yield f"That it persists with more training is not shown: {interval(longer)}."
-
-
-def _of_a_no_go(found: verdict.Findings) -> Iterator[str]:
-    gain = found.one("winner")
     if found.no_go == "below_noise" and gain is not None and (gain.upper or 0) > 0:
-        yield (
-            f"A gain of up to {percent(gain.upper or 0.0, 3)} cannot be ruled out with "
-            f"{counted(gain.pairs, 'seed')}."
-        )
+        seeds = counted(gain.pairs, "seed")
+        yield f"A gain of up to {percent(gain.upper or 0, 3)} cannot be ruled out with {seeds}."
 
 
 # Campaigns
@@ -292,23 +279,15 @@ def beyond_chance(found: CampaignReport) -> list[str]:
 
 
 def matrix(own: Matrix) -> Iterator[str]:
-    """Yield a line for each condition: its name, mean score and how its cells stand; then notes."""
+    """Yield a line for each condition: its name, mean score, and how its cells stand."""
     names = shortened([one.name for one in own.campaign.conditions], MOST_NAME)
     for name, row in zip(names, own.rows, strict=True):
         scores = [cell.score for cell in row if cell.score is not None]
-        stands = Counter(cell.status for cell in row).most_common()
-        said = ", ".join(f"{count} {status}" for status, count in stands)
+        said = ", ".join(
+            f"{count} {status}" for status, count in Counter(cell.status for cell in row).items()
+        )
         mean = number(fmean(scores) if scores else None)
         yield f"{name:{max(map(len, names))}}  {mean:>10}  {said}"
-    noted = [
-        f"  {name}, seed {seed}: {cell.status}: {cell.note}"
-        for name, row in zip(names, own.rows, strict=True)
-        for seed, cell in zip(own.campaign.seeds, row, strict=True)
-        if cell.note
-    ]
-    yield from noted[:MOST_NOTES]
-    if len(noted) > MOST_NOTES:
-        yield f"  and {len(noted) - MOST_NOTES} more"
 
 
 # Rules
@@ -338,12 +317,10 @@ def rule(state: RunState, one: Fired) -> str:
         causes = [end.cause for end in ends if end is not None and end.status is Status.LOST]
         facts["lost"] = "candidate {candidate}, seed {seed}: ".format(**facts) + causes[-1]
     if one.rule == "storage":
-        facts |= {"free": in_bytes(observed), "needed": in_bytes(limit)}
+        facts |= {"has": in_bytes(observed), "needed": in_bytes(limit)}
     if one.rule == "budget":
-        needed, free = need_and_free(observed, max(limit, 0.0), str(facts["unit"]))
         what = f"an attempt of {where}" if "currency" in facts else where
-        option = f" ({facts['flag']})" if facts["flag"] else ""
-        facts |= {"what": what, "needed": needed, "free": free, "option": option}
+        facts |= {"what": what, "option": f" ({facts['flag']})" * bool(facts["flag"])}
     return RULES[one.rule].format(
         **facts,
         where=where,
@@ -359,16 +336,6 @@ def _batch(state: RunState, one: Fired) -> Batch | None:
     if name := one.facts.get("comparison"):
         return next(batch for batch in state.comparisons.values() if batch.comparison == name)
     return next((batch for batch in state.generations if batch.number == one.generation), None)
-
-
-def need_and_free(need: float, free: float, unit: str) -> tuple[str, str]:
-    """Return both amounts with enough digits to differ: `18 s of device time`, `3.6 s`."""
-    if unit not in ("hours", "device-hours"):
-        return f"{need:.4g} {unit}", f"{free:.4g} {unit}"
-    words = [precise_duration(3600 * hours) for hours in (need, free)]
-    if words[0] == words[1]:
-        words = [f"{3600 * hours:.6g} s" for hours in (need, free)]
-    return words[0] + " of device time" * (unit == "device-hours"), words[1]
 
 
 # Verdicts

@@ -43,9 +43,7 @@ def advised(state: RunState) -> str:
     [
         ({**GO, "long_run": KEPT}, "phase2 --variant robust", {}),
         ({**GO, "long_run": KEPT}, "best judged", {"phase": "phase2"}),
-        ({**GO, "long_run": LESS}, "long_run_seeds=8", {}),
-        ({**GO, "long_run": ((NAN, NAN), (0.98, 0.98))}, "long_run_seeds=8", {}),
-        (GO, "long_run_seeds=8", {}),
+        ({**GO, "long_run": LESS}, "best judged", {}),
         ({**GO, "long_run": GONE}, "phase1 --tier max", {}),
         (LONE, "phase1 --tier max", {}),
         (SMALL, "phase1 --tier max", {}),
