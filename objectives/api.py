@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -91,14 +91,18 @@ class Variant(BaseModel):
     length: float = Field(default=1.0, gt=0, allow_inf_nan=False)  # duration over the objective's
 
 
-@dataclass(frozen=True)
-class Flops:
-    """FLOPs, steps and tokens of one evaluation of the baseline, by formula."""
+class Flops(NamedTuple):
+    """Steps, tokens and FLOPs of one evaluation of the baseline, by formula."""
 
-    train: float  # forward and backward
-    score: float  # outside the training target
     steps: int  # optimiser steps
     tokens: int  # trained on
+    per_step: float  # forward and backward
+    score: float  # outside the training target
+    paid_by: str  # the setting that decided how many steps
+
+    @property
+    def train(self) -> float:
+        return self.steps * self.per_step
 
     @property
     def total(self) -> float:

@@ -80,8 +80,6 @@ class NanochatConfig(BaseModel):
 
     # What the same numbers are computed with: each changes the last bits of a score.
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 on a GPU
-    attention: Literal["auto", "explicit", "fused"] = "auto"  # of "gpt"; auto: fused on a GPU
-    compile: bool = False
     gradient_checkpointing: bool = False  # recompute each layer in the backward pass: less memory
 
     @model_validator(mode="before")
@@ -110,8 +108,6 @@ class NanochatConfig(BaseModel):
             )
         if self.sequence_len % BLOCK:
             raise ValueError(f"sequence_len must be a multiple of {BLOCK}, got {self.sequence_len}")
-        if self.attention == "fused" and self.model == "synaptic":
-            raise ValueError("attention = fused knows no synapses: use explicit, or model = gpt")
         return self
 
     @property
@@ -126,20 +122,9 @@ class NanochatConfig(BaseModel):
     def tokens_per_step(self) -> int:
         return self.sequence_len * self.micro_batch_size * self.gradient_accumulation_steps
 
-    def scaled(self, factor: float) -> dict[str, float]:
-        """Return the setting that makes training `factor` times as long."""
-        name = next(name for name in LENGTHS if getattr(self, name) is not None)
-        amount: float = getattr(self, name) * factor
-        return {name: max(1, round(amount)) if name == "num_batches" else amount}
-
     def with_knobs(self, knobs: Mapping[str, float]) -> Self:
         """Return the configuration with fields moved. Raises ValueError if they do not fit."""
         return parse(type(self), self.model_dump() | dict(knobs), "nanochat")
-
-    @classmethod
-    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """Return the configuration of `settings`. Raises ValueError naming each wrong setting."""
-        return parse(cls, settings, "nanochat")
 
 
 SYNAPTIC, OPTIMIZER, SHAPE = "synaptic", "optimizer", "shape"
@@ -222,12 +207,11 @@ PRESETS: Named = {
     "high": _batch(8, 1, num_batches=10_000, eval_interval_steps=1000),
     "production": _batch(4, 1, num_batches=10_000, save_interval_steps=100),
 }
-RECOMPUTED = {"gradient_checkpointing": True, "dtype": "auto"}
 PROFILES: Named = {
-    "fast": _batch(8, 4, sequence_len=1024, gradient_checkpointing=False, dtype="auto"),
-    "balanced": _batch(4, 8, sequence_len=2048, **RECOMPUTED),
-    "quality": _batch(2, 16, sequence_len=4096, **RECOMPUTED),
-    "memory_efficient": _batch(1, 32, sequence_len=2048, **RECOMPUTED),
+    "fast": _batch(8, 4, sequence_len=1024, gradient_checkpointing=False),
+    "balanced": _batch(4, 8, sequence_len=2048, gradient_checkpointing=True),
+    "quality": _batch(2, 16, sequence_len=4096, gradient_checkpointing=True),
+    "memory_efficient": _batch(1, 32, sequence_len=2048, gradient_checkpointing=True),
 }
 
 

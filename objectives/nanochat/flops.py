@@ -8,29 +8,12 @@ and teaches nothing, nor the optimiser's products. Equal FLOPs are not equal sec
 reported.
 """
 
-from dataclasses import dataclass
-
-from objectives.api import SetupError
+from objectives.api import Flops, SetupError
 from objectives.nanochat.config import BLOCK, NanochatConfig
 
 MIN_STEPS = 20  # below, the score is that of an untrained model
 GOOD_STEPS = 200  # below, the score hardly tells candidates apart
 MAX_EPOCHS = 4.0  # beyond, repeated text teaches little
-INITIAL_SHARE = 8  # the untrained model is scored on every 8th window
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The steps that a budget buys, and their price."""
-
-    steps: int
-    flops_per_step: float
-    eval_flops_per_window: float
-    paid_by: str  # the setting that decided
-
-    @property
-    def train_flops(self) -> float:
-        return self.steps * self.flops_per_step
 
 
 def estimate_flops(config: NanochatConfig) -> tuple[float, float]:
@@ -71,7 +54,7 @@ def checkpoint_bytes(config: NanochatConfig, steps: int) -> int:
     return 4 * (3 * parameters(config) + 2 * steps) + 1024 * (16 + config.n_layer)
 
 
-def plan(config: NanochatConfig, train_tokens: int) -> Plan:
+def plan(config: NanochatConfig, train_tokens: int) -> Flops:
     """Return the steps that `target_flops` pays for, rounded down.
 
     Without it `num_batches`, else `num_epochs` of `train_tokens`. May be 0: see `require_steps`.
@@ -85,15 +68,16 @@ def plan(config: NanochatConfig, train_tokens: int) -> Plan:
     else:
         assert config.num_epochs is not None
         steps, paid_by = config.num_epochs * train_tokens // config.tokens_per_step, "num_epochs"
-    return Plan(int(steps), per_step, forward * config.sequence_len, paid_by)
+    scored = config.val_windows * config.sequence_len * forward
+    return Flops(int(steps), int(steps) * config.tokens_per_step, per_step, scored, paid_by)
 
 
-def require_steps(bought: Plan) -> None:
+def require_steps(bought: Flops) -> None:
     """Raises SetupError below 20 steps, naming a budget that would do."""
     if bought.steps < MIN_STEPS:
-        least, good = (1.01 * n * bought.flops_per_step for n in (MIN_STEPS, GOOD_STEPS))
+        least, good = (1.01 * n * bought.per_step for n in (MIN_STEPS, GOOD_STEPS))
         raise SetupError(
-            f"{bought.paid_by} pays for {bought.steps} steps of {bought.flops_per_step:.3g} FLOPs, "
+            f"{bought.paid_by} pays for {bought.steps} steps of {bought.per_step:.3g} FLOPs, "
             f"expected at least {MIN_STEPS} (better {GOOD_STEPS}): set target_flops to at least "
             f"{least:.2e} (better {good:.2e})"
         )

@@ -50,8 +50,7 @@ class CausalSelfAttention(nn.Module):
         self.c_qkv = nn.Parameter(torch.empty(width, config.n_embd))
         self.c_proj = nn.Parameter(torch.empty(config.n_embd, config.n_embd))
         self.release = Release(config) if config.model == "synaptic" else None
-        auto = "fused" if device.type == "cuda" else "explicit"
-        self.kernel = auto if config.attention == "auto" else config.attention
+        self.is_fused = device.type == "cuda"  # plain attention
 
     def forward(self, x: Tensor, cos_sin: CosSin, mask: Tensor, noise: Tensor | None) -> Tensor:
         """`x` (batch, token, channel) -> the same shape. `noise` is (head, query, key)."""
@@ -64,7 +63,7 @@ class CausalSelfAttention(nn.Module):
         q, k, v = (t.transpose(1, 2) for t in (q, k, v))
         if c.n_kv_head < c.n_head:
             k, v = (t.repeat_interleave(c.n_head // c.n_kv_head, 1) for t in (k, v))
-        if self.release is None and self.kernel == "fused":
+        if self.release is None and self.is_fused:
             y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         else:
             y = torch.matmul(self._weights(q, k, mask, noise), v)

@@ -25,15 +25,10 @@ from objectives.api import (
     missing_package,
 )
 from objectives.nanochat import data
-from objectives.nanochat.config import SYNAPTIC, NanochatConfig, search_space
-from objectives.nanochat.flops import (
-    GOOD_STEPS,
-    INITIAL_SHARE,
-    MAX_EPOCHS,
-    plan,
-    require_steps,
-)
+from objectives.nanochat.config import LENGTHS, SYNAPTIC, NanochatConfig, search_space
+from objectives.nanochat.flops import GOOD_STEPS, MAX_EPOCHS, plan, require_steps
 from objectives.process import Heartbeat
+from objectives.settings import parse
 from objectives.space import SearchSpace
 
 if TYPE_CHECKING:  # torch is imported where something is trained: plans start quickly
@@ -52,7 +47,7 @@ class NanochatObjective(Objective):
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
         """Raises ValueError on an unknown or a wrong setting."""
-        objective = cls(NanochatConfig.from_settings(settings))
+        objective = cls(parse(NanochatConfig, settings, "nanochat"))
         objective.space  # noqa: B018 - an impossible space is a wrong setting too
         return objective
 
@@ -100,7 +95,9 @@ class NanochatObjective(Objective):
         return (Variant(label="synapses off", settings=settings),)
 
     def scaled(self, factor: float) -> Variant:
-        settings = self.config.scaled(factor)
+        name = next(name for name in LENGTHS if getattr(self.config, name) is not None)
+        amount: float = getattr(self.config, name) * factor
+        settings = {name: max(1, round(amount)) if name == "num_batches" else amount}
         return Variant(label=f"{factor:g} x FLOPs", settings=settings, length=factor)
 
     def flops(self) -> Flops:
@@ -108,14 +105,7 @@ class NanochatObjective(Objective):
         config, train_tokens = self.config, 0
         if config.target_flops is None and config.num_batches is None:
             train_tokens = len(data.load(config.data, config.tokenizer).train)
-        bought = plan(config, train_tokens)
-        windows = config.val_windows + math.ceil(config.val_windows / INITIAL_SHARE)
-        return Flops(
-            train=bought.train_flops,
-            score=windows * bought.eval_flops_per_window,
-            steps=bought.steps,
-            tokens=bought.steps * config.tokens_per_step,
-        )
+        return plan(config, train_tokens)
 
     def arguments(self, knobs: Knobs) -> tuple[str, ...]:
         words = (f"{name}={value!r}" for name, value in self.space.typed(knobs).items())
@@ -135,8 +125,8 @@ class NanochatObjective(Objective):
         plans = [plan(config, len(corpus.train)) for config in (self.config, *shapes)]
         for bought in plans:
             require_steps(bought)
-        fewest, most = min(p.steps for p in plans), max(p.steps for p in plans)
-        epochs = most * self.config.tokens_per_step / len(corpus.train)
+        fewest = min(bought.steps for bought in plans)
+        epochs = max(bought.tokens for bought in plans) / len(corpus.train)
         few = f"{fewest} steps: below {GOOD_STEPS} a score hardly tells candidates apart"
         many = (
             f"{epochs:.1f} passes over the training text: above {MAX_EPOCHS:.0f} it repeats itself"
@@ -171,17 +161,10 @@ class NanochatObjective(Objective):
 
 
 def _measure(trainer: "Trainer", heartbeat: Heartbeat) -> Measurement:
-    """Score the untrained model, train it, and score it."""
-    from objectives.nanochat.train import diagnose, held_out
+    """Train the model, and score it."""
+    from objectives.nanochat.train import diagnose
 
-    beat = _Pulse(heartbeat)
-    few = held_out(trainer.corpus, trainer.config, trainer.device, INITIAL_SHARE)
-    initial_bpb = trainer.evaluate_bpb(few, beat)
-    started, cpu_started = time.perf_counter(), time.process_time()
-    trainer.step()
-    trainer.require_finite()
-    first_seconds = time.perf_counter() - started  # most of it may be compiling
-    seen = trainer.done
+    beat, seen, started = _Pulse(heartbeat), 0, time.perf_counter()
     while trainer.done < trainer.steps:
         trainer.step()
         done = trainer.done
@@ -191,27 +174,15 @@ def _measure(trainer: "Trainer", heartbeat: Heartbeat) -> Measurement:
             seen = done
             loss, norm = float(trainer.losses[done - 1]), float(trainer.grad_norms[done - 1])
             beat.send(step=done, loss=loss, grad_norm=norm)
-    seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started
-    score = trainer.evaluate_bpb(trainer.val, beat)
-    bought, tokens_per_step = trainer.plan, trainer.config.tokens_per_step
-    tokens, windows = trainer.done * tokens_per_step, len(few.tokens) + len(trainer.val.tokens)
-    metrics = {
-        **diagnose(trainer.losses, trainer.grad_norms),
-        "initial_bpb": initial_bpb,
-        "first_step_seconds": first_seconds,
-        "tokens_per_second": (tokens - tokens_per_step) / (seconds - first_seconds),
-        "train_cpu_seconds": cpu_seconds,
-        "epochs": tokens / len(trainer.corpus.train),
-        **trainer.gpu_memory(),
-    }
+    seconds = time.perf_counter() - started
     return Measurement(
-        score=score,
+        score=trainer.evaluate_bpb(beat),
         train_seconds=seconds,
-        steps=trainer.done,
-        tokens=tokens,
-        train_flops=trainer.done * bought.flops_per_step,
-        eval_flops=windows * bought.eval_flops_per_window,
-        metrics=_finite(metrics),
+        steps=trainer.plan.steps,
+        tokens=trainer.plan.tokens,
+        train_flops=trainer.plan.train,
+        eval_flops=trainer.plan.score,
+        metrics=_finite(diagnose(trainer.losses, trainer.grad_norms) | trainer.gpu_memory()),
     )
 
 

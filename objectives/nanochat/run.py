@@ -249,7 +249,7 @@ class Loop:
             grad_norm=float(trainer.grad_norms[done - 1]),
             lr_factor=get_lr_multiplier(done - 1, trainer.steps, trainer.config),
             tokens=done * tokens,
-            train_flops=done * trainer.plan.flops_per_step,
+            train_flops=done * trainer.plan.per_step,
             tokens_per_second=rate,
             train_seconds=self._seconds,
         )
@@ -262,7 +262,7 @@ class Loop:
         """Raises StoppedError in the middle of it, and DivergedError when there is no score."""
         self._log_step()
         trainer = self._trainer
-        bpb = trainer.evaluate_bpb(trainer.val, self._check)
+        bpb = trainer.evaluate_bpb(self._check)
         if not math.isfinite(bpb):
             raise DivergedError(f"the validation bits per byte are {bpb} at step {trainer.done}")
         self._evaluations[trainer.done] = bpb
@@ -310,7 +310,7 @@ class Loop:
             "best": best and {"name": best, "bpb": self._manifest.checkpoints[best]},
             "steps": trainer.done,
             "tokens": tokens,
-            "train_flops": trainer.done * trainer.plan.flops_per_step,
+            "train_flops": trainer.plan.train,
             "tokens_per_second": tokens / self._seconds,
             **self._found(),
             "health": diagnose(trainer.losses, trainer.grad_norms),

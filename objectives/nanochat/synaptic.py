@@ -34,10 +34,7 @@ _through_sigmoid: Callable[[Tensor, Tensor], Tensor] = torch.ops.aten.sigmoid_ba
 
 
 class Release(nn.Module):
-    """What the synapses of one attention layer add to its logits.
-
-    Candidates differ in buffers only, so one compiled graph serves them all.
-    """
+    """What the synapses of one attention layer add to its logits."""
 
     decay: Tensor
     chain: Tensor
@@ -203,8 +200,8 @@ def release_noise(config: NanochatConfig, generator: torch.Generator) -> Tensor 
     Concrete Distribution", ICLR 2017, at temperature 1: reparametrised, so gradients flow.
     """
     share = config.stochastic_train_frac
-    if config.model == "gpt" or (share == 0.0 and not config.compile):
-        return None  # compiled, noise of zero is cheaper than a graph of its own
+    if config.model == "gpt" or share == 0.0:
+        return None
     shape = (config.n_head, config.sequence_len, config.sequence_len)
     uniform = torch.rand(shape, generator=generator, device=generator.device)
     within = (uniform / share).clamp_(ODDS_MARGIN, 1.0 - ODDS_MARGIN)

@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 from objectives.api import DivergedError, OutOfMemoryError
-from objectives.files import cache_directory
 from objectives.nanochat.config import NanochatConfig
 from objectives.nanochat.data import Corpus, require_length
 from objectives.nanochat.flops import plan
@@ -66,12 +65,10 @@ class Windows(NamedTuple):
     bytes: int  # of text that the targets stand for
 
 
-def held_out(
-    corpus: Corpus, config: NanochatConfig, device: torch.device, every: int = 1
-) -> Windows:
+def held_out(corpus: Corpus, config: NanochatConfig, device: torch.device) -> Windows:
     """Return windows spread over the held-out text, the same for every candidate and seed."""
     last = len(corpus.val) - config.sequence_len - 1
-    starts = np.linspace(0, last, config.val_windows).astype(np.int64)[::every]
+    starts = np.linspace(0, last, config.val_windows).astype(np.int64)
     windows = _windows(corpus.val, starts, config)
     return Windows(_tensor(windows, device), int(corpus.token_bytes[windows[:, 1:]].sum()))
 
@@ -101,7 +98,6 @@ class Trainer:
         self.val = held_out(corpus, config, self.device)
         self.noise = _generator(seed, "noise", device)
         self.model = GPT(config, _generator(seed, "init", "cpu"), self.device)
-        self.loss: Callable[..., Tensor] = _compiled(self.model) if config.compile else self.model
         self.optimizers = setup_optimizer(self.model, config)
         self.parameters = list(self.model.parameters())
         self.losses = self.grad_norms = torch.zeros(0, device=self.device)
@@ -117,7 +113,7 @@ class Trainer:
         loss = torch.zeros((), device=self.device)
         for batch in next(self.batches).unbind():
             with self._autocast():
-                part = self.loss(batch[:, :-1], batch[:, 1:], noise)
+                part = self.model(batch[:, :-1], batch[:, 1:], noise)
             part = part / self.config.gradient_accumulation_steps
             torch.autograd.backward(part)
             loss += part.detach()
@@ -157,18 +153,18 @@ class Trainer:
                 raise DivergedError(f"the training loss is {loss} at step {step}")
 
     @torch.no_grad()
-    def evaluate_bpb(self, windows: Windows, alive: Callable[[], None] = lambda: None) -> float:
-        """Return the bits per byte of text over `windows`; `alive` is called between parts.
+    def evaluate_bpb(self, alive: Callable[[], None] = lambda: None) -> float:
+        """Return the bits per byte of the held-out text; `alive` is called between parts.
 
         Changes no state of the training.
         """
         self.model.eval()
         nats = torch.zeros((), dtype=torch.float64, device=self.device)
-        for part in torch.split(windows.tokens, EVAL_BATCHES * self.config.micro_batch_size):
+        for part in torch.split(self.val.tokens, EVAL_BATCHES * self.config.micro_batch_size):
             with self._autocast():
                 nats += self.model(part[:, :-1], part[:, 1:]).double() * part[:, 1:].numel()
             alive()
-        return float(nats) / windows.bytes / math.log(2.0)
+        return float(nats) / self.val.bytes / math.log(2.0)
 
     def gpu_memory(self) -> dict[str, float]:
         """Return the peak of the GPU's memory in use and its size; empty on a CPU."""
@@ -206,13 +202,6 @@ class Trainer:
         self.noise.set_state(state["noise"])
         self.losses = state["losses"].to(self.device, copy=True)
         self.grad_norms = state["grad_norms"].to(self.device, copy=True)
-
-
-def _compiled(model: GPT) -> Callable[..., Tensor]:
-    """Candidates differ in tensors only, so all of them share one graph and its cache."""
-    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache_directory() / "inductor"))
-    compiled: Callable[..., Tensor] = torch.compile(model)
-    return compiled
 
 
 def _generator(seed: int, stream: str, device: str) -> torch.Generator:

@@ -147,7 +147,7 @@ def train(
     asked = resolved(context)
     if registry.kind(asked.tuned.spec) != "nanochat":
         raise ValueError(f"train: expected the objective nanochat, got {asked.objective}")
-    config = NanochatConfig.from_settings(asked.settings)
+    config = parse(NanochatConfig, asked.settings, "nanochat")
     run = parse(RunConfig, asked.alone, "training")
     first, *others = (name for name in LENGTHS if getattr(config, name) is not None)
     for name in others:
@@ -193,8 +193,8 @@ def _planned(config: Any, run: Any) -> dict[str, Any]:
         "settings": config.model_dump(mode="json") | run.model_dump(mode="json"),
         "decided_by": plan.paid_by,
         "steps": plan.steps,
-        "tokens": plan.steps * config.tokens_per_step,
-        "train_flops": plan.train_flops,
+        "tokens": plan.tokens,
+        "train_flops": plan.train,
         "flops_per_token": flops.parts(config),
         "parameters": flops.parameters(config),
         "checkpoint_bytes": size,

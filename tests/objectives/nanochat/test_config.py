@@ -21,7 +21,6 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"n_layer": 0}, "n_layer"),
     ({"target_flops": float("inf")}, "target_flops"),
     ({"model": "mamba"}, "model: Input should be 'synaptic' or 'gpt'"),
-    ({"attention": "fused"}, "use explicit, or model = gpt"),
     ({"num_epochs": 1e308}, "num_epochs: Input should be less than or equal to 1000000"),
     ({"space": "synaptik"}, "Did you mean 'synaptic'?"),
     ({"space": "synaptic+synaptic"}, "knob names must differ"),

@@ -21,7 +21,6 @@ CORE = f"{torch.__version__} {torch.backends.cpu.get_cpu_capability()}"
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "gpt": {"model": "gpt"},
-    "gpt fused": {"model": "gpt", "attention": "fused"},
     "synaptic": {},
     "synaptic by flops": {"target_flops": 3e8},
     "deep, grouped heads": {"n_layer": 3, "n_head": 4, "n_kv_head": 2, "n_embd": 32},
@@ -63,7 +62,6 @@ def test_an_evaluation_scores_what_is_stored(
     now = {
         "core": CORE,
         "score": measured.score,
-        "initial_bpb": measured.metrics["initial_bpb"],
         "steps": measured.steps,
         "tokens": measured.tokens,
         "train_flops": measured.train_flops,
