@@ -10,25 +10,24 @@ latest moment at which one of its attempts may end. The deadline is judged by th
 the session's own where that is later: a clock set back gains no time.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import count
 from math import inf
 from typing import NamedTuple
 
-from budgets.events import Key
+from budgets.events import Key, Reserved, Settled
 from budgets.plan import Caps
 
 MS_PER_HOUR = 3_600_000
 
 
-class Hold(NamedTuple):
-    """A running attempt's reservation, and when it was made."""
+class Attempt(NamedTuple):
+    """One attempt at an evaluation: running, with its worst case reserved, until it is settled."""
 
-    reserve_ms: int
     session: int
-    since_ms: int
-    compares: bool = False  # for a comparison beside the search
-    slot: int | None = None
+    reserved: Reserved
+    settled: Settled | None = None
+    reserved_ms: int = 0  # since its session opened
 
 
 class Refusal(NamedTuple):
@@ -75,7 +74,8 @@ class Accounts(NamedTuple):
     evaluations: int = 0  # of the search, with a result
     comparisons: int = 0  # evaluations beside the search
     device_ms: int = 0  # spent, with or without a result
-    holds: Mapping[Key, Hold] = {}
+    holds: Mapping[Key, Attempt] = {}  # running
+    before_ms: int = 0  # open for the calibration made for this run
     sessions_ms: tuple[int, ...] = ()
     deadline_ms: float | None = None  # since 1970, like the next two
     now_ms: int = 0
@@ -85,13 +85,13 @@ class Accounts(NamedTuple):
     def table(self) -> dict[str, Account]:
         """Every currency by name."""
         caps, price, wall_ms = self.caps, self.price_per_device_hour, self.wall_ms
-        comparing = sum(hold.compares for hold in self.holds.values())
+        comparing = sum(key[0] is not None for key in self.holds)
         cost = None if caps.cost is None else caps.cost / price
         cost_ms, hours_ms, device_ms = (
             None if hours is None else hours * MS_PER_HOUR
             for hours in (cost, caps.hours, caps.device_hours)
         )
-        committed_ms = self._committed_ms(self.holds.values()) - wall_ms
+        committed_ms = self._committed_ms() - wall_ms
         per_cost, device = MS_PER_HOUR / price if price else inf, (self.device_ms, self.reserved_ms)
         search = (self.evaluations, len(self.holds) - comparing, caps.evaluations)
         beside = (self.comparisons, comparing, self.comparison_cap)
@@ -110,24 +110,26 @@ class Accounts(NamedTuple):
     @property
     def wall_ms(self) -> int:
         """Time the run has been open, over all sessions."""
-        return sum(self.sessions_ms)
+        return self.before_ms + sum(self.sessions_ms)
 
-    def _committed_ms(self, holds: Iterable[Hold]) -> int:
-        """The same once these attempts have taken their reservations."""
+    def _committed_ms(self, new_ms: int = 0) -> int:
+        """The same once all running attempts, and a new one, have taken their reservations."""
         ends = list(self.sessions_ms)
-        for hold in holds:
-            ends[hold.session] = max(ends[hold.session], hold.since_ms + hold.reserve_ms)
-        return sum(ends)
+        for own in self.holds.values():
+            ends[own.session] = max(ends[own.session], own.reserved_ms + own.reserved.reserve_ms)
+        if ends:
+            ends[-1] = max(ends[-1], self.sessions_ms[-1] + new_ms)
+        return self.before_ms + (sum(ends) if ends else new_ms)
 
     @property
     def reserved_ms(self) -> int:
         """Device time that all running attempts may take."""
-        return sum(hold.reserve_ms for hold in self.holds.values())
+        return sum(own.reserved.reserve_ms for own in self.holds.values())
 
     @property
     def free_slot(self) -> int:
         """The lowest slot without a running attempt."""
-        taken = {hold.slot for hold in self.holds.values()}
+        taken = {own.reserved.slot for own in self.holds.values()}
         return next(slot for slot in count() if slot not in taken)
 
     def open_session(self, at_ms: int = 0) -> "Accounts":
@@ -150,11 +152,8 @@ class Accounts(NamedTuple):
 
         `keep`: device-hours and hours that must stay free for other evaluations.
         """
-        device_ms, wall_ms, holds = reserve_ms + keep[0] * MS_PER_HOUR, reserve_ms, self.holds
-        if self.sessions_ms:
-            new = Hold(reserve_ms, len(self.sessions_ms) - 1, self.sessions_ms[-1])
-            before_ms = self._committed_ms(holds.values())
-            wall_ms = self._committed_ms([*holds.values(), new]) - before_ms
+        device_ms = reserve_ms + keep[0] * MS_PER_HOUR
+        wall_ms = self._committed_ms(reserve_ms) - self._committed_ms()
         needs = {
             "comparison evaluations" if compares else "evaluations": 1.0,
             "device time": device_ms,
@@ -174,35 +173,33 @@ class Accounts(NamedTuple):
                 return Refusal("deadline", hours, free, "hours", "--window")
         return None
 
-    def reserve(
-        self, key: Key, reserve_ms: int, *, compares: bool = False, slot: int | None = None
-    ) -> "Accounts":
+    def reserve(self, reserved: Reserved) -> "Accounts":
         """Set the worst case of an attempt aside. Raises ValueError if a cap forbids it."""
-        if key in self.holds:
-            raise ValueError(f"evaluation {key} already holds a reservation")
-        if refusal := self.refusal(reserve_ms, compares=compares):
+        if reserved.key in self.holds:
+            raise ValueError(f"evaluation {reserved.key} already holds a reservation")
+        compares = reserved.comparison is not None
+        if refusal := self.refusal(reserved.reserve_ms, compares=compares):
             raise ValueError(f"a reservation beyond the cap on {refusal.currency}")
-        hold = Hold(reserve_ms, len(self.sessions_ms) - 1, self.sessions_ms[-1], compares, slot)
-        return self._replace(holds={**self.holds, key: hold})
+        own = Attempt(len(self.sessions_ms) - 1, reserved, reserved_ms=self.sessions_ms[-1])
+        return self._replace(holds={**self.holds, reserved.key: own})
 
-    def settle(self, key: Key, charged_ms: int, *, final: bool) -> "Accounts":
+    def settle(self, end: Settled) -> "Accounts":
         """Replace a reservation by what was measured. Raises ValueError without one.
 
         A lost attempt costs its device time but no evaluation. One of an earlier session also
         proves how long that session was open at least.
         """
-        holds = dict(self.holds)
-        hold = holds.pop(key, None)
-        if hold is None:
-            raise ValueError(f"evaluation {key} is settled without a reservation")
-        sessions_ms = list(self.sessions_ms)
-        if hold.session < len(sessions_ms) - 1:
-            end = hold.since_ms + min(charged_ms, hold.reserve_ms)
-            sessions_ms[hold.session] = max(sessions_ms[hold.session], end)
+        holds, sessions_ms = dict(self.holds), list(self.sessions_ms)
+        if (own := holds.pop(end.key, None)) is None:
+            raise ValueError(f"evaluation {end.key} is settled without a reservation")
+        if own.session < len(sessions_ms) - 1:
+            end_ms = own.reserved_ms + min(end.charged_ms, own.reserved.reserve_ms)
+            sessions_ms[own.session] = max(sessions_ms[own.session], end_ms)
+        compares = end.comparison is not None
         return self._replace(
-            evaluations=self.evaluations + (final and not hold.compares),
-            comparisons=self.comparisons + (final and hold.compares),
-            device_ms=self.device_ms + charged_ms,
+            evaluations=self.evaluations + (end.final and not compares),
+            comparisons=self.comparisons + (end.final and compares),
+            device_ms=self.device_ms + end.charged_ms,
             holds=holds,
             sessions_ms=tuple(sessions_ms),
         )

@@ -172,23 +172,26 @@ GOOD_ACCURACY = (85.0, 115.0)
 """Percent: beyond these the calibration is out of date."""
 
 
+SHORTEST_HOURS = 1 / 6
+"""What took less says nothing about the calibration: starting counts, too."""
+
+
 class Pace(Frozen):
     """Where a run stands in time."""
 
     elapsed_hours: float  # that it was open
     remaining_hours: float | None  # None: no evaluation's time is known yet
     progress: float  # share of the planned evaluations that is done, weighted by their cost
-    evals_per_hour: float | None  # since its evaluations began, all devices together
+    evals_per_hour: float | None  # all devices together
     eta: datetime | None
     on_track: bool | None  # within its forecast, its window and its cap on hours
     estimated_hours: float | None  # of what is done, with its barriers; None: not calibrated
-    actual_hours: float  # that it was open, without its sessions' start-up
-    accuracy: float | None  # estimated / actual * 100; None until something is done
+    accuracy: float | None  # estimated / elapsed * 100; None until something is done
 
     @property
     def is_out_of_date(self) -> bool:
-        """Whether the calibration is; what took less than a minute cannot tell."""
-        if self.accuracy is None or max(self.estimated_hours or 0, self.actual_hours) < 1 / 60:
+        """Whether the calibration is."""
+        if self.accuracy is None or self.elapsed_hours < SHORTEST_HOURS:
             return False
         return not GOOD_ACCURACY[0] <= self.accuracy <= GOOD_ACCURACY[1]
 
@@ -196,27 +199,26 @@ class Pace(Frozen):
 def pace(state: RunState, now: datetime | None = None) -> Pace:
     """Where the run stands; what is still to come begins `now`, or at its last record."""
     now = max(now or last_seen(state), last_seen(state))
-    open_hours, startup_hours = _own_hours(state)
-    batches, current, later = list(state.batches()), state.current, _generations_left(state)
+    batches, current, calibration = list(state.batches()), state.current, state.plan.calibration
     done, count = sum(batch.done_cost for batch in batches), sum(one.settled for one in batches)
-    to_do = later * state.plan.resolved.per_generation + cost_of_the_verdict(state)
+    later = _generations_left(state) * state.plan.resolved.per_generation
+    to_do = later + cost_of_the_verdict(state)
     if current is not None:
         to_do += current.cost - current.done_cost
-    seconds, working = expected_seconds(state), open_hours - startup_hours
-    estimated, calibration = None, state.plan.calibration
+    elapsed, seconds = sum(state.accounts.sessions_ms) / MS_PER_HOUR, expected_seconds(state)
+    remaining = None if seconds is None else _rounds_left(state) * seconds / 3600
+    estimated = None
     if calibration is not None:
         estimated = _rounds_done(state) * calibration.median_seconds / 3600
-    remaining = None if seconds is None else _rounds_left(state) * seconds / 3600
     return Pace(
-        elapsed_hours=open_hours,
+        elapsed_hours=elapsed,
         remaining_hours=remaining,
         progress=done / (done + to_do) if done + to_do else 1.0,
-        evals_per_hour=count / working if count and working > 0 else None,
+        evals_per_hour=count / elapsed if count and elapsed else None,
         eta=None if remaining is None else now + timedelta(hours=remaining),
-        on_track=None if remaining is None else _is_on_track(state, now, remaining),
+        on_track=None if remaining is None else _is_on_track(state, now, elapsed, remaining),
         estimated_hours=estimated,
-        actual_hours=working,
-        accuracy=100 * estimated / working if estimated and working > 0 else None,
+        accuracy=100 * estimated / elapsed if estimated and elapsed else None,
     )
 
 
@@ -235,17 +237,17 @@ def expected_seconds(state: RunState) -> float | None:
     return None if calibration is None else calibration.median_seconds
 
 
-def _is_on_track(state: RunState, now: datetime, remaining: float) -> bool | None:
+def _is_on_track(state: RunState, now: datetime, elapsed: float, remaining: float) -> bool | None:
     """Whether the forecast, the window and the cap on hours leave what is needed; None without any.
 
     The last attempt needs its whole reservation free, or a rule ends the run.
     """
     plan, accounts, typical, slacks = state.plan, state.accounts, 0.0, list[float]()
     if plan.calibration is not None:
-        open_hours, startup_hours = _own_hours(state)
         typical = plan.calibration.median_seconds / 3600
-        planned = (_rounds_done(state) + _rounds_left(state)) * typical + startup_hours
-        slacks.append(100 * planned / GOOD_ACCURACY[0] - open_hours - remaining)
+        planned = (_rounds_done(state) + _rounds_left(state)) * typical
+        slowest = max(100 * planned / GOOD_ACCURACY[0], SHORTEST_HOURS)
+        slacks.append(slowest - elapsed - remaining)
     last = max(0.0, plan.limits.reserve_ms / MS_PER_HOUR - typical) if remaining else 0.0
     if accounts.deadline_ms is not None:
         left_ms = accounts.deadline_ms - max(1000 * now.timestamp(), accounts.now_ms)
@@ -280,12 +282,6 @@ def _rounds_done(state: RunState) -> float:
 def _generations_left(state: RunState) -> int:
     """Generations that are not asked yet."""
     return 0 if search_is_over(state) else state.plan.resolved.generations - state.begun
-
-
-def _own_hours(state: RunState) -> tuple[float, float]:
-    """How long the run's own sessions were open, and how much of it they took to start."""
-    startup_ms = sum(state.starts_ms.values())
-    return sum(state.own_sessions_ms) / MS_PER_HOUR, startup_ms / MS_PER_HOUR
 
 
 def last_seen(state: RunState) -> datetime:

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 from math import inf, nextafter
-from typing import NamedTuple
 
-from budgets.accounts import MS_PER_HOUR, Accounts
+from budgets.accounts import MS_PER_HOUR, Accounts, Attempt
 from budgets.events import (
     Amended,
     ComparisonAsked,
@@ -39,15 +38,6 @@ from budgets.stats import total
 
 Evaluation = tuple[int, int]
 """Names an evaluation of a batch: candidate and seed."""
-
-
-class Attempt(NamedTuple):
-    """One attempt at an evaluation: running until it is settled."""
-
-    session: int
-    reserved: Reserved
-    settled: Settled | None = None
-    reserved_ms: int = 0  # since its session opened
 
 
 @dataclass(slots=True)
@@ -106,10 +96,6 @@ class Batch:
         attempts = self.attempts.get((candidate, seed))
         last = attempts[-1].settled if attempts else None
         return last if last is not None and last.final else None
-
-    def running_attempts(self) -> list[Attempt]:
-        """Attempts not settled yet, in candidate order."""
-        return [self.attempts[key][-1] for key in sorted(self.running)]
 
     def results(self) -> list[Settled]:
         """Results so far, in candidate order."""
@@ -206,7 +192,6 @@ class RunState:
     fired: list[Fired] = field(default_factory=list)
     overridden: list[Overridden] = field(default_factory=list)
     amended: list[Amended] = field(default_factory=list)
-    starts_ms: dict[int, int] = field(default_factory=dict)  # by session: until its first attempt
     setup_failed: Settled | None = None  # the session's first for which nothing can be evaluated
     concluded: Concluded | None = None
 
@@ -234,12 +219,6 @@ class RunState:
         return chain.from_iterable(batch.ends() for batch in self.batches())
 
     @property
-    def own_sessions_ms(self) -> tuple[int, ...]:
-        """How long each session was open, without those of its calibration."""
-        sessions = self.accounts.sessions_ms
-        return sessions[len(sessions) - len(self.opened) :]
-
-    @property
     def begun(self) -> int:
         """The number of generations that were asked."""
         return len(self.completed) + (self.current is not None)
@@ -252,9 +231,8 @@ class RunState:
         return len(self.completed) + self.current.closed
 
     def running_attempts(self) -> list[Attempt]:
-        """Attempts not settled yet."""
-        batches = [*self.comparisons.values(), *filter(None, (self.current,))]
-        return [attempt for batch in batches for attempt in batch.running_attempts()]
+        """Attempts not settled yet, in the order in which they began."""
+        return list(self.accounts.holds.values())
 
 
 Observer = Callable[[RunState, Event], None]
@@ -294,7 +272,7 @@ def begin(record: Record) -> RunState:
         plan.price_per_device_hour,
         plan.comparison_evaluations,
         device_ms=plan.paid_before_ms,
-        sessions_ms=(calibrating_ms,) if calibrating_ms else (),
+        before_ms=calibrating_ms,
         deadline_ms=_deadline_ms(plan.caps.window, began_ms),
         now_ms=began_ms,
     )
@@ -322,7 +300,7 @@ def apply(state: RunState, record: Record) -> None:
         is_over = state.concluded is not None and not isinstance(event, Amended)
         _require(not is_over, "the run is concluded")
         state.accounts = ticked(state.accounts, record)
-        _apply(state, event, record.elapsed_ms)
+        _apply(state, event)
     except ValueError as error:
         state.accounts = before
         raise ImpossibleEventError(record, str(error)) from error
@@ -342,10 +320,10 @@ def _require(is_so: bool, otherwise: str) -> None:
         raise ValueError(otherwise)
 
 
-def _apply(state: RunState, event: Event, at_ms: int) -> None:  # noqa: PLR0912 - a case a kind
+def _apply(state: RunState, event: Event) -> None:  # noqa: PLR0912 - a case a kind
     match event:
         case Reserved():
-            _reserved(state, event, at_ms)
+            _reserved(state, event)
         case Settled():
             _settled(state, event)
         case GenerationAsked():
@@ -411,7 +389,7 @@ def _in_progress(state: RunState, comparison: ComparisonName | None, number: int
     return batch
 
 
-def _reserved(state: RunState, event: Reserved, at_ms: int) -> None:
+def _reserved(state: RunState, event: Reserved) -> None:
     _require(bool(state.opened), "no session is open to start an attempt")
     is_over = event.comparison is None and "finalists" in state.comparisons
     _require(not is_over and state.decided is None, "the search is over")
@@ -422,13 +400,8 @@ def _reserved(state: RunState, event: Reserved, at_ms: int) -> None:
     _require(is_asked, f"{said} was never asked for")
     _require(batch.result(*key) is None, f"{said} is already paid for")
     _require(event.attempt == number, f"expected attempt {number}, got {event.attempt}")
-    compares = event.comparison is not None
-    state.accounts = state.accounts.reserve(
-        event.key, event.reserve_ms, compares=compares, slot=event.slot
-    )
-    session = len(state.opened) - 1
-    batch._reserve(key, Attempt(session, event, reserved_ms=at_ms))
-    state.starts_ms.setdefault(session, at_ms)
+    state.accounts = state.accounts.reserve(event)
+    batch._reserve(key, state.accounts.holds[event.key])
 
 
 def _settled(state: RunState, event: Settled) -> None:
@@ -439,7 +412,7 @@ def _settled(state: RunState, event: Settled) -> None:
     is_scored, is_failure = event.score is not None, status.final and status is not Status.OK
     _require(is_scored == (status is Status.OK), f"status {status} with score {event.score}")
     _require(is_failure or not event.retry, f"status {status} is not a failure to try again")
-    state.accounts = state.accounts.settle(event.key, event.charged_ms, final=event.final)
+    state.accounts = state.accounts.settle(event)
     batch._settle(key, event, len(state.opened) - 1)
     if state.setup_failed is None and not event.recovered and is_setup(status, event.cause):
         state.setup_failed = event

@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 
 import orjson
 
+from budgets.accounts import Attempt
 from budgets.events import Event, Reserved, Settled
 from budgets.ledger import HEAD, LEDGER, read
 from budgets.plan import Configuration
-from budgets.state import Attempt, Batch, RunState, fold
+from budgets.state import Batch, RunState, fold
 
 E = TypeVar("E", bound=Event)
 

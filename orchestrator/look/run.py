@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from budgets import checks
 from budgets import schedule as schedules
+from budgets.accounts import Attempt as Recorded
 from budgets.effects import CampaignReport, Matrix, campaign_report, matrix_of
 from budgets.events import Reserved, Settled, Status
 from budgets.failures import cause_of
 from budgets.plan import Calibration, ComparisonName, Frozen, Plan
 from budgets.rules import Decision, Ruling
 from budgets.schedule import left_for_the_verdict, search_is_over
-from budgets.state import Attempt as Recorded
 from budgets.state import Batch, RunState
 from budgets.stats import Gain, NamedGain
 from budgets.verdict import Findings, findings, recommendation
@@ -237,7 +237,7 @@ class Run:
         for one in self.attempts:
             kind = "running" if one.settled is None else "wasted" if one.score is None else "useful"
             seconds[kind] += one.ended - one.began
-        sessions = zip(self.state.opened, self.state.own_sessions_ms, strict=True)
+        sessions = zip(self.state.opened, self.state.accounts.sessions_ms, strict=True)
         slots = sum(opened.workers * ms for opened, ms in sessions) / 1000
         seconds["idle"] = max(0.0, slots - sum(seconds.values()))
         hours = {kind: seconds[kind] / 3600 for kind in ("useful", "wasted", "idle")}
@@ -549,7 +549,7 @@ class Run:
     @cached_property
     def edges_ms(self) -> tuple[int, ...]:
         """Where each session begins, and where the last one ends."""
-        return (0, *accumulate(self.state.own_sessions_ms))
+        return (0, *accumulate(self.state.accounts.sessions_ms))
 
 
 def comparison_name(kind: ComparisonName | None) -> str | None:

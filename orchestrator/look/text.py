@@ -155,13 +155,13 @@ def timing(found: Pace) -> str:
     """Return estimated and actual time with the accuracy; empty without an estimate."""
     if found.estimated_hours is None or found.accuracy is None:
         return ""
-    times = (
-        precise_duration(3600 * hours) for hours in (found.estimated_hours, found.actual_hours)
-    )
-    said = "Without start-up and calibration: estimated {}, took {}, accuracy ".format(*times)
-    said += "{:.0f}% (good: {:.0f} to {:.0f}%).".format(found.accuracy, *GOOD_ACCURACY)
-    again = " The calibration is out of date: calibrate --again before the next run."
-    return said + again * found.is_out_of_date
+    estimated = precise_duration(3600 * found.estimated_hours)
+    actual, (low, high) = precise_duration(3600 * found.elapsed_hours), GOOD_ACCURACY
+    said = f"Without calibration: estimated {estimated}, took {actual}, accuracy "
+    said += f"{found.accuracy:.0f}% (good: {low:.0f} to {high:.0f}%)."
+    if found.is_out_of_date:
+        said += " The calibration is out of date: calibrate --again before the next run."
+    return said
 
 
 def progress(run: Run) -> str:

@@ -91,7 +91,7 @@ def metrics_lines(state: RunState) -> bytes:
 
 IN_TIME = (
     *("training/elapsed_hours", "training/remaining_hours", "training/on_track"),
-    *("optimization/estimated_hours", "optimization/actual_hours", "optimization/time_accuracy"),
+    *("optimization/estimated_hours", "optimization/time_accuracy"),
 )
 """The run's times by their names in trackers."""
 
@@ -102,15 +102,14 @@ def measured(state: RunState, event: Settled) -> dict[str, Any]:
     `elapsed_seconds` is the wall clock of all its sessions; None is not known yet.
     """
     accounts, stands = state.accounts, pace(state)
-    before = 0 if state.plan.calibration is None else state.plan.calibration.open_ms
     own = ("attempt", "score", "seconds", "steps", "train_flops", "peak_memory_bytes")
     on_track = None if stands.on_track is None else float(stands.on_track)
-    taken = (stands.estimated_hours, stands.actual_hours, stands.accuracy)
+    taken = (stands.estimated_hours, stands.accuracy)
     times = (stands.elapsed_hours, stands.remaining_hours, on_track, *taken)
     return {
         **{name: getattr(event, name) for name in own},
         **rates(event),
-        "elapsed_seconds": (accounts.wall_ms - before) / 1000,
+        "elapsed_seconds": sum(accounts.sessions_ms) / 1000,
         "evaluations": accounts.evaluations + accounts.comparisons,
         **dict(zip(IN_TIME, times, strict=True)),
     }

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from budgets.accounts import Attempt as Recorded
 from budgets.accounts import Refusal
 from budgets.events import Event, Owner, Reserved, Settled, Status
 from budgets.failures import cause_of, is_unexplained
 from budgets.formatting import one_line
 from budgets.ledger import LEAST_FREE_BYTES, Ledger, Record
 from budgets.rules import refusal_of
-from budgets.state import Attempt as Recorded
 from budgets.state import Batch, Observer, RunState, apply, ticked
 from budgets.storage import unused
 from objectives.registry import varied

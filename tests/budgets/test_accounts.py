@@ -1,5 +1,6 @@
 """What fits under every cap, exactly, and what an attempt leaves when it is over."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,13 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from budgets.accounts import Accounts
-from budgets.events import Key
+from budgets.events import Reserved, Settled, Status
 from budgets.plan import Caps
+from tests.budgets.conftest import settled
 
-A: Key = (None, 0, 0, 5)
-B: Key = (None, 0, 1, 5)
-C: Key = ("winner", 0, 0, 5)
+A, B = (Reserved(generation=0, candidate=c, seed=5, attempt=1, reserve_ms=60_000) for c in (0, 1))
+C = replace(A, comparison="winner")
 MINUTE = 60_000
+
+
+def end(reserved: Reserved, charged_ms: int, *, final: bool = True) -> Settled:
+    return settled(reserved, 1.0 if final else Status.LOST, charged_ms=charged_ms)
 
 
 def books(price: float = 2.0, comparison_cap: int = 1, **caps: Any) -> Accounts:
@@ -28,15 +33,15 @@ def refused(accounts: Accounts, reserve_ms: int = MINUTE, **more: Any) -> str:
 
 
 def test_each_kind_of_evaluation_has_a_cap_of_its_own() -> None:
-    accounts = books().reserve(A, MINUTE).reserve(B, MINUTE)
+    accounts = books().reserve(A).reserve(B)
     assert refused(accounts) == "evaluations"
     assert refused(accounts, compares=True) == ""
-    accounts = accounts.reserve(C, MINUTE, compares=True)
+    accounts = accounts.reserve(C)
     assert refused(accounts, compares=True) == "comparison evaluations"
-    accounts = accounts.settle(A, 1000, final=False)
+    accounts = accounts.settle(end(A, 1000, final=False))
     assert refused(accounts) == ""  # what was lost uses no evaluation up
-    assert refused(accounts.settle(C, 1000, final=True), compares=True) != ""
-    assert accounts.settle(B, 1000, final=True).evaluations == 1
+    assert refused(accounts.settle(end(C, 1000)), compares=True) != ""
+    assert accounts.settle(end(B, 1000)).evaluations == 1
 
 
 @pytest.mark.parametrize(
@@ -53,37 +58,35 @@ def test_a_cap_is_met_to_the_millisecond(caps: Any, currency: str, flag: str) ->
     refusal = accounts.refusal(MINUTE + 1)
     assert refusal is not None
     assert (refusal.currency, refusal.flag) == (currency, flag)
-    held = accounts.reserve(A, MINUTE)
-    assert held.table[currency].free == 0
-    kept = accounts.refusal(MINUTE, keep=(1e-6, 1e-6))  # for others
-    assert kept is not None
-    assert kept.currency == currency
+    assert accounts.reserve(A).table[currency].free == 0
+    assert refused(accounts, MINUTE, keep=(1e-6, 1e-6)) == currency  # for others
     with pytest.raises(ValueError, match=currency):
-        accounts.reserve(A, MINUTE + 1)
+        accounts.reserve(replace(A, reserve_ms=MINUTE + 1))
 
 
 def test_what_an_attempt_took_replaces_what_it_might_have_taken() -> None:
-    accounts = books(device_hours=1.0).reserve(A, MINUTE).settle(A, 7, final=True)
+    accounts = books(device_hours=1.0).reserve(A).settle(end(A, 7))
     assert (accounts.device_ms, accounts.reserved_ms) == (7, 0)
-    accounts = accounts.reserve(B, MINUTE).settle(B, MINUTE + 3, final=False)
+    accounts = accounts.reserve(B).settle(end(B, MINUTE + 3, final=False))
     assert accounts.device_ms == MINUTE + 10
     for wrong in (A, C):
         with pytest.raises(ValueError, match="without a reservation"):
-            accounts.settle(wrong, 1, final=True)
+            accounts.settle(end(wrong, 1))
     with pytest.raises(ValueError, match="already holds"):
-        accounts.reserve(A, 1).reserve(A, 1)
+        accounts.reserve(A).reserve(A)
 
 
 def test_attempts_at_once_share_the_wall_clock_and_a_dead_session_was_open_as_long() -> None:
-    accounts = books(hours=2 / 60).reserve(A, MINUTE).tick(MINUTE // 2).reserve(B, MINUTE)
+    accounts = books(hours=2 / 60).reserve(A).tick(MINUTE // 2).reserve(B)
     assert accounts.table["wall clock"].used == MINUTE * 3 // 2
     died = accounts.open_session()
     assert died.table["wall clock"].used == MINUTE * 3 // 2
-    assert died.settle(B, MINUTE, final=False).settle(A, 1, final=True).wall_ms == MINUTE * 3 // 2
+    both = died.settle(end(B, MINUTE, final=False)).settle(end(A, 1))
+    assert both.wall_ms == MINUTE * 3 // 2
     assert died.tick(20_000).tick(10_000).sessions_ms == (MINUTE // 2, 20_000)
-    settled = died.settle(A, 1, final=False)
-    assert refused(settled, MINUTE // 2) == ""
-    assert refused(settled, MINUTE // 2 + 1) == "wall clock"
+    left = died.settle(end(A, 1, final=False))
+    assert refused(left, MINUTE // 2) == ""
+    assert refused(left, MINUTE // 2 + 1) == "wall clock"
 
 
 def test_a_clock_that_is_set_back_gains_no_time() -> None:
@@ -95,8 +98,8 @@ def test_a_clock_that_is_set_back_gains_no_time() -> None:
 @pytest.mark.parametrize("slots", [(), (1,), (0, 1)])
 def test_the_lowest_free_slot_is_next(slots: tuple[int, ...]) -> None:
     accounts = books()
-    for key, slot in zip((A, B), slots, strict=False):
-        accounts = accounts.reserve(key, 1, slot=slot)
+    for one, slot in zip((A, B), slots, strict=False):
+        accounts = accounts.reserve(replace(one, slot=slot))
     assert accounts.free_slot == min({0, 1, 2} - set(slots))
 
 
@@ -104,10 +107,11 @@ def test_the_lowest_free_slot_is_next(slots: tuple[int, ...]) -> None:
 def test_whatever_is_tried_no_cap_is_overdrawn(tries: list[tuple[int, int, bool]]) -> None:
     accounts = books(device_hours=0.03, hours=0.03, cost=0.05)
     for candidate, size, final in tries:
-        key = (None, 0, candidate, 5)
-        if key in accounts.holds:
-            accounts = accounts.settle(key, min(size, accounts.holds[key].reserve_ms), final=final)
+        one = replace(A, candidate=candidate, reserve_ms=size)
+        if (held := accounts.holds.get(one.key)) is not None:
+            most = min(size, held.reserved.reserve_ms)
+            accounts = accounts.settle(end(one, most, final=final))
         elif accounts.refusal(size) is None:
-            accounts = accounts.reserve(key, size)
+            accounts = accounts.reserve(one)
         for account in accounts.table.values():
             assert account.cap is None or account.used <= account.cap

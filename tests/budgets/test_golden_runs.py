@@ -37,8 +37,8 @@ def test_every_moment_of_a_run_has_its_numbers(run: Path) -> None:
         point = verdict["point"]
         assert recommendation(state) == (None if point is None else tuple(point))
     found = pace(state)
-    if found.accuracy is not None and max(found.actual_hours, found.estimated_hours or 0) > 1:
-        assert found.is_out_of_date == (not 85 <= found.accuracy <= 115)
+    assert found.elapsed_hours < 1 / 6
+    assert not found.is_out_of_date
     assert state.decided or not state.completed or recommendation(state)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from budgets.accounts import MS_PER_HOUR
+from budgets.accounts import MS_PER_HOUR, Attempt
 from budgets.events import (
     Amended,
     Concluded,
@@ -21,7 +21,7 @@ from budgets.events import (
     Status,
 )
 from budgets.plan import Caps, Envelope, Window
-from budgets.state import Attempt, Batch, ImpossibleEventError, begin, fold
+from budgets.state import Batch, ImpossibleEventError, begin, fold
 from tests.budgets.conftest import Story, make_story, settled, small_plan
 from tests.ledgers import closed_batch
 

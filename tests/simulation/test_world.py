@@ -141,7 +141,7 @@ def loses_charges(_: World, patch: pytest.MonkeyPatch) -> None:
 
 def forgets_hours(world: World, patch: pytest.MonkeyPatch) -> None:
     world.scenarios = tuple(s for s in SCENARIOS if s.name == "wall-clock")
-    patch.setattr(Accounts, "_committed_ms", lambda accounts, holds: accounts.wall_ms)
+    patch.setattr(Accounts, "_committed_ms", lambda accounts, _=0: accounts.wall_ms)
 
 
 def forgets_results(world: World, patch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ def moments(name: str, directory: Path | None = None) -> Iterator[Run]:
 @pytest.mark.parametrize("name", RUNS)
 def test_what_slots_did_adds_up(name: str) -> None:
     for run in moments(name):
-        sessions = zip(run.state.own_sessions_ms, run.state.opened, strict=True)
+        sessions = zip(run.state.accounts.sessions_ms, run.state.opened, strict=True)
         there = sum(ms * opened.workers for ms, opened in sessions) / 3.6e6
         running = sum(one.ended - one.began for one in run.attempts if one.settled is None) / 3600
         usage = run.usage
