@@ -1,7 +1,4 @@
-"""Whether all that a run needs is here, with the command that fixes what is not. Changes nothing.
-
-Packages are imported by processes of their own: an import that crashes or hangs is a finding.
-"""
+"""Whether all that a run needs is here, with the command that fixes what is not."""
 
 import os
 import shlex
@@ -31,7 +28,7 @@ EVALUATION_BYTES = 32_768  # assumed: five small files, and lines in the ledger 
 
 
 class Finding(NamedTuple):
-    """One item: its state, the figures that were seen, and the command that fixes it."""
+    """One item: its state, what was seen, and the command that fixes it."""
 
     item: str
     state: Literal["ok", "absent", "missing"]  # absent: nothing needs it; missing: something does
@@ -39,18 +36,14 @@ class Finding(NamedTuple):
     fix: str = ""
 
 
-Findings = dict[str, list[Finding]]
-"""By the part of what a run needs."""
-
-
-def examine(config: Config, *, quick: bool = False) -> Findings:
+def examine(config: Config, *, quick: bool = False) -> list[Finding]:
     """Return every finding about the run or campaign that is described.
 
-    `quick` leaves out the imports. Raises ValueError if no run can be made of the configuration.
+    `quick` imports no torch. Raises ValueError if no run can be made of the configuration.
     """
     conditions = {"": config}
     for condition in () if config.campaign is None else campaign_from(config).conditions:
-        conditions[condition.name] = config_of(config, condition)
+        conditions[f" of {condition.name}"] = config_of(config, condition)
     engine, found, slots = engine_of(config), list[Finding](), None
     try:
         slots = _devices(engine, found)
@@ -58,23 +51,20 @@ def examine(config: Config, *, quick: bool = False) -> Findings:
         fix = "ray status (on its head), or give no --address: a run then starts its own Ray"
         found.append(Finding("cluster", "missing", str(error), fix))
     trains = any("torch" in each.tuned.preload for each in conditions.values())
-    packages = [_package(name, quick=quick, trains=trains) for name in PACKAGES]
-    if packages[0].state == "ok" and not quick:
-        packages.append(_cuda(engine))
-    return {
-        "Devices": found,
-        "Packages": packages,
-        "Data": [one for name, each in conditions.items() for one in _data(name, each)],
-        "Disk": list(_disk(config, slots)),
-    }
+    found += [_package(name, trains=trains) for name in PACKAGES]
+    if is_installed("torch") and not quick:
+        found.append(_cuda(engine))
+    for name, each in conditions.items():
+        found += _data(name, each)
+    return [*found, *_disk(config, slots)]
 
 
 def _devices(engine: Engine, found: list[Finding]) -> Devices | None:
     """Find what evaluations would run on: this machine's devices, or those of a cluster."""
     offer = engine.offer()
     is_here = engine.address in (None, "local")
-    where = f", load {os.getloadavg()[0]:.1f}" if is_here else " in the Ray cluster"
-    found.append(Finding("CPUs", "ok", f"{offer['cpu'].count} x {offer['cpu'].name}{where}"))
+    where = "this machine" if is_here else "the Ray cluster"
+    found.append(Finding("CPUs", "ok", f"{offer['cpu'].count} x {offer['cpu'].name} in {where}"))
     free = offer["cuda"].count if "cuda" in offer else 0
     if is_here:
         gpus = list(_gpus())
@@ -104,62 +94,48 @@ def _gpus() -> Iterator[Finding]:
         fix = f"export CUDA_VISIBLE_DEVICES={free}" if use and free else ""
         seen = f"{visible[device].name}: {use or 'free'}"
         yield Finding(f"GPU {device}", "absent" if use else "ok", seen, fix)
-    if not used:
-        yield Finding("GPU", "absent", "none that nvidia-smi names to this process")
 
 
-def _package(name: str, *, quick: bool, trains: bool) -> Finding:
-    """Return whether it is installed and, unless `quick`, can be imported.
-
-    torch may be absent unless an objective `trains` with it in the orchestrator's environment.
-    """
-    pip = f"{shlex.quote(sys.executable)} -m pip install"
-    if not is_installed(name):
-        if name == "torch" and not trains:
-            return Finding(name, "absent", "not installed, and this objective needs none")
-        what = "'cmaes-orchestrator[nanochat]'" if name == "torch" else name
-        return Finding(name, "missing", "not installed", f"{pip} {what}")
-    fix = f"{pip} --force-reinstall {name}"
-    version = metadata.version(name)
-    _, why = ("", "") if quick else _python(f"import {name}")
-    return Finding(name, "missing" if why else "ok", f"{version} {why}".strip(), fix if why else "")
+def _package(name: str, *, trains: bool) -> Finding:
+    """Return whether it is installed; only an objective that `trains` needs torch."""
+    if is_installed(name):
+        return Finding(name, "ok", metadata.version(name))
+    if name == "torch" and not trains:
+        return Finding(name, "absent", "not installed, and this objective needs none")
+    what = "'cmaes-orchestrator[nanochat]'" if name == "torch" else name
+    fix = f"{shlex.quote(sys.executable)} -m pip install {what}"
+    return Finding(name, "missing", "not installed", fix)
 
 
 def _cuda(engine: Engine) -> Finding:
-    """Return whether torch sees the GPUs of this machine."""
-    gpus = len(visible_gpus())
-    seen, why = _python("import torch; print(torch.cuda.device_count())")
-    text = f"torch sees {why or seen} of {gpus} GPUs"
-    if not why and int(seen) >= gpus:
-        return Finding("CUDA", "ok" if gpus else "absent", text)
+    """Return whether torch, imported in a process of its own, sees the GPUs of this machine."""
+    gpus, code = len(visible_gpus()), "import torch; print(torch.cuda.device_count())"
+    try:
+        words = [sys.executable, "-P", "-c", code]
+        ended = subprocess.run(
+            words, capture_output=True, text=True, check=True, timeout=IMPORT_SECONDS
+        )
+        seen = int(ended.stdout.split()[-1])
+        text = f"torch sees {seen} of {gpus} GPUs"
+        if seen >= gpus:
+            return Finding("CUDA", "ok" if gpus else "absent", text)
+    except subprocess.CalledProcessError as error:
+        text = "".join(error.stderr.strip().splitlines()[-1:]) or str(error)
+    except subprocess.TimeoutExpired as error:
+        text = str(error)
     fix = "install a torch built for the driver's CUDA (nvidia-smi), or say --device cpu"
     return Finding("CUDA", "absent" if engine.device == "cpu" else "missing", text, fix)
 
 
-def _python(code: str) -> tuple[str, str]:
-    """Return the last line that the code prints in a new interpreter, and why it failed, if so."""
-    try:
-        ended = subprocess.run(
-            [sys.executable, "-P", "-c", code], stdin=subprocess.DEVNULL, capture_output=True,
-            text=True, errors="replace", check=False, timeout=IMPORT_SECONDS,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return "", f"no answer within {IMPORT_SECONDS:g} s"
-    *_, last = ["", *(ended.stderr if ended.returncode else ended.stdout).strip().splitlines()]
-    if ended.returncode:
-        return "", last or f"python -c {shlex.quote(code)} ended with {ended.returncode}"
-    return last, ""
-
-
-def _data(condition: str, config: Config) -> Iterator[Finding]:
+def _data(of: str, config: Config) -> Iterator[Finding]:
     """Yield what is trained on and scored on; of a condition only what is missing."""
-    of, objective = f" of {condition}" if condition else "", config.tuned
+    objective = config.tuned
     try:
         warnings, provenance = objective.preflight(), dict(objective.provenance)
     except (SetupError, ValueError, OSError) as error:
         yield Finding(f"objective{of}", "missing", str(error), "fix that, and repeat this command")
         return
-    if not condition:
+    if not of:
         identity = f"{len(objective.space.knobs)} knobs, sha256 {objective.fingerprint[:16]}"
         seen = ", ".join(f"{key} {value}" for key, value in provenance.items())
         yield Finding("objective", "ok", f"{config.objective}, {identity}")
@@ -173,24 +149,21 @@ def _disk(config: Config, slots: Devices | None) -> Iterator[Finding]:
     root = Path(config.runs_dir).absolute()
     parent = next(path for path in (root, *root.parents) if os.path.lexists(path))
     elsewhere = "name another --runs-dir"
-    if parent.is_dir() and os.access(parent, os.W_OK | os.X_OK):
-        yield Finding("writable", "ok", str(parent))
-    else:
-        yield Finding("writable", "missing", f"{parent} takes no files of yours", elsewhere)
     try:
         check_place(root, allow_network=config.backend.allow_network_fs)
     except ValueError as error:
         yield Finding("file system", "missing", str(error), elsewhere)
-    if slots is None:
-        return
-    free = shutil.disk_usage(parent).free
-    try:
-        size = _needed_bytes(config, slots) + LEAST_FREE_BYTES
-    except (SetupError, ValueError):  # of the objective, which has a finding of its own
-        return
-    seen, is_enough = f"{in_bytes(free)} free; the run takes {in_bytes(size)}", free >= size
-    fix = "" if is_enough else f"make room, or {elsewhere}"
-    yield Finding("disk", "ok" if is_enough else "missing", seen, fix)
+    if not (parent.is_dir() and os.access(parent, os.W_OK | os.X_OK)):
+        yield Finding("disk", "missing", f"{parent} takes no files of yours", elsewhere)
+    elif slots is not None:
+        free = shutil.disk_usage(parent).free
+        try:
+            size = _needed_bytes(config, slots) + LEAST_FREE_BYTES
+        except (SetupError, ValueError):  # of the objective, which has a finding of its own
+            return
+        seen, is_enough = f"{in_bytes(free)} free; the run takes {in_bytes(size)}", free >= size
+        fix = "" if is_enough else f"make room, or {elsewhere}"
+        yield Finding("disk", "ok" if is_enough else "missing", seen, fix)
 
 
 def _needed_bytes(config: Config, slots: Devices) -> int:
@@ -204,24 +177,17 @@ def _needed_bytes(config: Config, slots: Devices) -> int:
     return (plan.resolved.evaluations + plan.comparison_evaluations) * EVALUATION_BYTES
 
 
-# As people and programs read it
-
-
-def as_dict(found: Findings) -> dict[str, Any]:
+def as_dict(found: list[Finding]) -> dict[str, Any]:
     """Return all of it as a JSON document."""
-    ready = all(one.state != "missing" for own in found.values() for one in own)
-    sections = [{"title": t, "findings": [f._asdict() for f in own]} for t, own in found.items()]
-    return {"ready": ready, "sections": sections}
+    ready = all(one.state != "missing" for one in found)
+    return {"ready": ready, "findings": [one._asdict() for one in found]}
 
 
-def to_markdown(found: Findings) -> str:
-    """Return the conclusion, and for each section a table and what to do."""
+def to_markdown(found: list[Finding]) -> str:
+    """Return the conclusion, a table and what to do."""
     ready = as_dict(found)["ready"]
     verdict = "Nothing that a run needs is missing" if ready else "Not ready"
-    lines = ["# Doctor", "", f"{verdict}.", ""]
-    for title, own in found.items():
-        rows = [(plain(one.item), one.state, plain(one.seen)) for one in own]
-        lines += [f"## {title}", "", *table(("item", "state", "seen"), rows), ""]
-        lines += [f"- {plain(one.item)}: {plain(one.fix)}" for one in own if one.fix]
-        lines += [""]
-    return "\n".join(lines)
+    rows = [(plain(one.item), one.state, plain(one.seen)) for one in found]
+    fixes = [f"- {plain(one.item)}: {plain(one.fix)}" for one in found if one.fix]
+    lines = ["# Doctor", "", f"{verdict}.", "", *table(("item", "state", "seen"), rows)]
+    return "\n".join([*lines, "", *fixes])

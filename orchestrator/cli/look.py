@@ -3,7 +3,7 @@
 import os
 import select
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,21 +12,21 @@ from typing import Annotated, Literal
 
 from typer import Argument, Context, Option
 
-from budgets.formatting import command, printable
+from budgets.formatting import printable
 from budgets.ledger import LEDGER, LedgerCorruptError
 from budgets.plan import Phase
 from budgets.state import ImpossibleEventError
+from budgets.storage import write_aside
 from orchestrator.cli.options import ROOT, STDOUT, Root, RunName, named_file
 from orchestrator.cli.output import Answer, silence
 from orchestrator.look.compare import Comparison, compared
 from orchestrator.look.document import document
 from orchestrator.look.run import Run
-from orchestrator.records.runs import find_run, ledgers, load_state, runs_below
+from orchestrator.records.runs import find_run, load_state, runs_below
 
 View = Run | Comparison
 
-MOST_OTHERS = 10  # runs listed below the latest
-HTML, MARKDOWN, PLOTS = (".html", ".htm"), (".md", ".txt"), (".png", ".pdf", ".svg")
+HTML, MARKDOWN = (".html", ".htm"), (".md", ".txt")
 
 
 def status(
@@ -42,7 +42,7 @@ def status(
     Writes nothing.
     """
     if run is not None and os.path.isdir(run) and not os.path.lexists(Path(run) / LEDGER):
-        rows = list(_rows(list(runs_below(Path(run)))))
+        rows = list(_rows(Path(run)))
         lines = ["  ".join(row.values()) for row in rows]
         return Answer(rows, lines or [f"no runs in {run}"])
     directory = find_run(run, root)
@@ -57,36 +57,24 @@ def status(
     from orchestrator.look.terminal import status_lines
 
     found = _view(directory)
-    others = _others(root, directory) if run is None else ()
-    return Answer(lambda: document(found), [*status_lines(found), *others])
+    return Answer(lambda: document(found), status_lines(found))
 
 
 def _view(directory: Path) -> Run:
     return Run(load_state(directory), datetime.now(UTC), directory)
 
 
-def _rows(directories: Sequence[Path]) -> Iterator[dict[str, str]]:
-    """Yield the name, phase, standing and directory of each run."""
+def _rows(root: Path) -> Iterator[dict[str, str]]:
+    """Yield the name, phase, standing and directory of each run below."""
     from orchestrator.look.answer import answer
 
-    for directory in directories:
+    for directory in runs_below(root):
         try:
             run = _view(directory)
             name, phase, stands = run.plan.run_id, str(run.plan.phase), answer(run).title
         except (LedgerCorruptError, ImpossibleEventError, OSError, ValueError):
             name, phase, stands = directory.name, directory.parent.name, "cannot be read"
         yield {"run": name, "phase": phase, "stands": stands, "directory": str(directory)}
-
-
-def _others(root: Path, shown: Path) -> Iterator[str]:
-    """Yield a line for each other run, the latest first."""
-    others = [path.parent for path in ledgers(root) if path.parent != shown]
-    if others:
-        yield from ("", f"Other runs (see one with: {command('status', 'RUN')}):")
-    for row in _rows(others[:MOST_OTHERS]):
-        yield f"  {row['run']}  {row['phase']}  {row['stands']}"
-    if len(others) > MOST_OTHERS:
-        yield f"  and {len(others) - MOST_OTHERS} more in {root}"
 
 
 def _watch(directory: Path) -> None:
@@ -120,12 +108,9 @@ def report(
     ] = None,
     root: Root = ROOT,
     as_html: Annotated[bool, Option("--html", help="Write one page, for any browser.")] = False,
-    plot: Annotated[
-        str | None, Option("--plot", metavar="PLOT", help="Draw one of its plots.")
-    ] = None,
     out: Annotated[
         Path | None,
-        Option("--out", metavar="FILE", help="Write FILE.html, .md or a plot; `-`: Markdown."),
+        Option("--out", metavar="FILE", help="Write FILE.html or .md; `-`: print Markdown."),
     ] = None,
     rebuild: Annotated[
         bool, Option("--rebuild", help="Also write the run's report files again.")
@@ -133,7 +118,7 @@ def report(
 ) -> Answer:
     """Show the results of a run, or of several runs side by side.
 
-    Writes nothing without an option; --html and --plot write to the run's reports/, or to --out.
+    Writes nothing without an option; --html writes to the run's reports/, or to --out.
     """
     view, directory = _seen(runs or [], root)
     if rebuild:
@@ -142,21 +127,21 @@ def report(
         if not isinstance(view, Run):
             raise ValueError("--rebuild: expected one RUN")
         rebuild_files(directory, datetime.now(UTC))
-    if not (as_html or plot or out):
+    if not (as_html or out):
         return _printed(view)
-    if out == STDOUT and plot is None:
-        return Answer(lambda: _document(view), [_page(view, is_html=as_html).decode().rstrip("\n")])
-    from orchestrator.run.files import make_directory
-
+    if out == STDOUT:
+        return Answer(lambda: _document(view), [_page(view, is_html=as_html).rstrip("\n")])
     if out is not None:
-        path = named_file(out, *(PLOTS if plot else HTML if as_html else HTML + MARKDOWN))
+        path = named_file(out, *(HTML if as_html else HTML + MARKDOWN))
     else:
-        kind = "compare" if isinstance(view, Comparison) else "report"
-        path = directory / "reports" / (f"{plot}.png" if plot else f"{kind}.html")
+        from orchestrator.run.files import make_directory
+
+        path = directory / "reports" / f"{'report' if isinstance(view, Run) else 'compare'}.html"
         make_directory(path.parent)
-    _write(view, plot, path)
+    is_html = path.suffix.lower() in HTML
+    write_aside(path, _page(view, is_html=is_html).encode("utf-8", "replace"))
     url = path.resolve().as_uri()
-    lines = [str(path), *[f"Open it in a browser: {url}"] * (path.suffix.lower() in HTML)]
+    lines = [str(path), *[f"Open it in a browser: {url}"] * is_html]
     return Answer({"file": str(path), "bytes": path.stat().st_size, "url": url}, lines)
 
 
@@ -186,29 +171,12 @@ def _document(view: View) -> object:
     return document(view) if isinstance(view, Run) else view.document()
 
 
-def _write(view: View, plot: str | None, path: Path) -> None:
-    """Write the page, or the plot of that name."""
-    from budgets.storage import write_aside
-
-    if plot is None:
-        write_aside(path, _page(view, is_html=path.suffix.lower() in HTML))
-        return
-    from orchestrator.look.plots import drawings, write
-
-    if isinstance(view, Comparison):
-        raise ValueError("--plot: expected one RUN, got several")
-    every = drawings(view)
-    if plot not in every:
-        raise ValueError(f"--plot: expected one of {', '.join(every)}, got {plot!r}")
-    write(every[plot], path)
-
-
-def _page(view: View, *, is_html: bool) -> bytes:
+def _page(view: View, *, is_html: bool) -> str:
     from orchestrator.look.page import page_html, page_markdown
     from orchestrator.look.sections import page_of
 
     page = page_of(view, with_plots=is_html) if isinstance(view, Run) else view.page()
-    return (page_html(page) if is_html else page_markdown(page)).encode("utf-8", "replace")
+    return page_html(page) if is_html else page_markdown(page)
 
 
 def best(

@@ -142,17 +142,13 @@ def train(
 
     Writes checkpoints, metrics.jsonl and summary.json to the directory checkpoint_dir.
     """
-    from objectives.nanochat.config import LENGTHS, NanochatConfig, RunConfig
+    from objectives.nanochat.config import NanochatConfig, RunConfig
 
     asked = resolved(context)
     if registry.kind(asked.tuned.spec) != "nanochat":
         raise ValueError(f"train: expected the objective nanochat, got {asked.objective}")
     config = parse(NanochatConfig, asked.settings, "nanochat")
     run = parse(RunConfig, asked.alone, "training")
-    first, *others = (name for name in LENGTHS if getattr(config, name) is not None)
-    for name in others:
-        said = f"Warning: {name} is not used: {first} decides how long to train."
-        print(said, file=sys.stderr)
     if dry_run:
         print_json(_planned(config, run))
         return None

@@ -177,7 +177,10 @@ def serve(
     """Show runs in a browser of this machine, live ones as they go on. Writes nothing."""
     from orchestrator.look import serve as serving  # imports uvicorn
 
-    site = serving.Site(served(place, root))
+    if place is None or os.path.isdir(place):
+        site = serving.Site(Path(place or root))
+    else:
+        site = serving.Site(find_run(place, root))
     try:
         listener = create_server((serving.HOST, port), backlog=128)
     except OSError as error:
@@ -190,18 +193,10 @@ def serve(
         print_json({"url": url, "directory": str(site.root), "port": number, "pid": os.getpid()})
     else:
         print_line(f"Showing {shell_word(str(site.root))} at {url}")
-        print_line(f"From another machine, first: ssh -N -L {number}:127.0.0.1:{number} HOST")
         print_line("Anybody who knows that address can read it. Ctrl-C ends it.")
     sys.stdout.flush()  # a program that started it reads the address from a pipe
     with listener, suppress(KeyboardInterrupt):
         serving.serve(site, listener)
-
-
-def served(place: str | None, root: Path) -> Path:
-    """Return the directory to show, of runs or of one run. Raises ValueError without it."""
-    directories = (root,) if place is None else (Path(place), root / "campaign" / place)
-    found = next((one for one in directories if os.path.isdir(one)), None)
-    return found or find_run(place, root)
 
 
 def track(

@@ -15,14 +15,12 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain, combinations, pairwise
 from math import ceil, isfinite, nan, sqrt
-from pathlib import Path
 from statistics import fmean, quantiles
 from typing import Any, NamedTuple
 
 from budgets.effects import CampaignReport
 from budgets.formatting import better_when, percent, printable, shortened
 from budgets.stats import NamedGain, interval
-from budgets.storage import write_aside
 from budgets.verdict import BASELINE, mean_score
 from orchestrator.look.files import Curve, curve
 from orchestrator.look.page import Figure
@@ -120,11 +118,6 @@ def figures(drawn: Mapping[str, Drawing]) -> dict[str, Figure]:
         )
         for name, one in drawn.items()
     }
-
-
-def write(drawing: Drawing, path: Path) -> None:
-    """Write it as PNG, PDF or SVG, by the suffix of `path`."""
-    write_aside(path, drawing.file(path.suffix.lower().removeprefix(".")))
 
 
 # What plots share
