@@ -34,7 +34,7 @@ from orchestrator.look.run import Run
 from orchestrator.look.text import pace_line
 from orchestrator.matrix.matrix import carry_out_search
 from orchestrator.plan.page import Page, page_of
-from orchestrator.plan.resolve import engine_of, pacing_of, slots_of
+from orchestrator.plan.resolve import engine_of, slots_of
 from orchestrator.records import runs
 from orchestrator.run.loop import Stop
 from orchestrator.run.session import Session, SignalStop
@@ -214,7 +214,8 @@ def conducting(
             display.say,
             stop=stop,
             allow_network_fs=config.backend.allow_network_fs,
-            pacing=pacing_of(config),
+            max_concurrent=config.backend.max_concurrent,
+            backpressure=config.backpressure.enabled,
             reports=ReportFiles(),
         ) as session:
             yield session

@@ -1,4 +1,4 @@
-"""How many evaluations run at once: fixed, found by back-pressure, or shared by runs of the host.
+"""How many evaluations run at once: all devices, fewer by back-pressure, or shared by runs.
 
 A `Pace` decides only when an evaluation may start. Points and scores do not depend on it.
 """
@@ -7,26 +7,20 @@ import fcntl
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from math import inf, sqrt
 from pathlib import Path
 from statistics import fmean
-from typing import IO, Any, Literal, NamedTuple
+from typing import IO, Literal, NamedTuple
 
 import orjson
 
-from budgets.events import Event, Key, Reserved, Settled, Status
+from budgets.events import Event, Settled, Status
 from budgets.state import RunState
 
-
-@dataclass(frozen=True)
-class Pacing:
-    """What limits a session's evaluations besides its devices."""
-
-    max_concurrent: int | None = None  # of all runs of this user on this host
-    backpressure: bool = False  # run fewer evaluations at once while more would do less
+SLOTS = Path(f"/tmp/cmaes-orchestrator-{os.getuid()}-slots")  # noqa: S108 - of every session
+LOOK_SECONDS = 0.5  # between two looks for a slot with nothing in flight
 
 
 class Pace:
@@ -37,30 +31,7 @@ class Pace:
         return True
 
     def look(self, state: RunState) -> None:
-        """Take back what is no longer in flight, after settlements.
-
-        May sleep a moment if nothing is in flight because nothing was admitted.
-        """
-
-
-@dataclass
-class Together(Pace):
-    """Admits what all of several paces admit, asked in their order."""
-
-    paces: Sequence[Pace]
-
-    def admits(self, state: RunState) -> bool:
-        return all(pace.admits(state) for pace in self.paces)
-
-    def look(self, state: RunState) -> None:
-        for pace in self.paces:
-            pace.look(state)
-
-
-# Slots that the runs of a host share
-
-SLOTS = Path(f"/tmp/cmaes-orchestrator-{os.getuid()}-slots")  # noqa: S108 - of every session
-LOOK_SECONDS = 0.5  # between two looks for a slot with nothing in flight
+        """Take back what is no longer in flight, after settlements."""
 
 
 class HostSlots(Pace):
@@ -74,63 +45,57 @@ class HostSlots(Pace):
     def __init__(
         self, limit: int, say: Callable[[str], None], sleep: Callable[[float], None] = time.sleep
     ) -> None:
-        """Raises ValueError where the directory of slots cannot be used."""
-        try:
-            SLOTS.mkdir(mode=0o700, exist_ok=True)
-        except OSError as error:
-            raise ValueError(f"backend.max_concurrent: {error}") from error
-        if SLOTS.lstat().st_uid != os.getuid():
-            raise ValueError(f"backend.max_concurrent: {SLOTS} is another user's")
+        SLOTS.mkdir(mode=0o700, exist_ok=True)
         self._limit, self._say, self._sleep = limit, say, sleep
-        self._held: dict[str, IO[bytes]] = {}  # locked files by the slot's name
+        self._held: list[IO[bytes]] = []  # locked files
         self._waiting: IO[bytes] | None = None
 
     def admits(self, state: RunState) -> bool:
         """Whether there is a slot for one more evaluation; takes it."""
         in_flight = len(state.accounts.holds)
-        if len(self._held) > in_flight or self._takes_one():
-            _release(self._waiting)
-            self._waiting = None
-            return True
-        if in_flight == 0 and self._waiting is None:
-            self._waiting = self._locked("waiting", fcntl.LOCK_SH)
-            self._say(f"Waiting: other runs use all {self._limit} slots of {SLOTS}.")
-        return False
+        if len(self._held) <= in_flight and not self._takes_one():
+            if in_flight == 0 and self._waiting is None:
+                self._waiting = _locked("waiting", fcntl.LOCK_SH)
+                self._say(f"Waiting: other runs use all {self._limit} slots of {SLOTS}.")
+            return False
+        _release(self._waiting)
+        self._waiting = None
+        return True
 
     def look(self, state: RunState) -> None:
         """Release the slots of settled evaluations; sleep a moment while waiting for one."""
         in_flight = len(state.accounts.holds)
         while len(self._held) > in_flight:
-            _release(self._held.popitem()[1])
+            _release(self._held.pop())
         if self._waiting is not None and in_flight == 0:
             self._sleep(LOOK_SECONDS)
 
     def close(self) -> None:
         """Release all slots."""
-        for file in (self._waiting, *self._held.values()):
+        for file in (self._waiting, *self._held):
             _release(file)
-        self._waiting, self._held = None, {}
+        self._waiting, self._held = None, []
 
     def _takes_one(self) -> bool:
         if self._waiting is None:
-            if (none_waits := self._locked("waiting")) is None:
+            if (nobody_waits := _locked("waiting")) is None:
                 return False
-            _release(none_waits)
-        for name in {f"slot-{number:04d}" for number in range(self._limit)} - self._held.keys():
-            if (slot := self._locked(name)) is not None:
-                self._held[name] = slot
-                return True
-        return False
+            _release(nobody_waits)
+        slots = (_locked(f"slot-{number:04d}") for number in range(self._limit))
+        slot = next((file for file in slots if file is not None), None)
+        self._held += [] if slot is None else [slot]
+        return slot is not None
 
-    def _locked(self, name: str, kind: int = fcntl.LOCK_EX) -> IO[bytes] | None:
-        """Return the locked file; None if another process holds the lock."""
-        file = (SLOTS / name).open("ab")
-        try:
-            fcntl.flock(file, kind | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.close()
-            return None
-        return file
+
+def _locked(name: str, kind: int = fcntl.LOCK_EX) -> IO[bytes] | None:
+    """Return the locked file; None if it is locked already."""
+    file = (SLOTS / name).open("ab")
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    return file
 
 
 def _release(file: IO[bytes] | None) -> None:
@@ -204,9 +169,7 @@ def fit(levels: Mapping[int, float]) -> Law:
     matrix, bounds = (columns * measured / workers).T, (least, np.inf)
     found = lsq_linear(matrix, np.ones_like(workers), bounds, method="bvls")  # reaches its bounds
     one, sigma, kappa = (*map(float, found.x), 0.0, 0.0)[:3]
-    # less than 1e-9 is rounding
-    sigma, kappa = (value if value > 1e-9 else 0.0 for value in (sigma / one, kappa / one))
-    return Law(1 / one, sigma, kappa)
+    return Law(1 / one, *(share if share > 1e-9 else 0.0 for share in (sigma / one, kappa / one)))
 
 
 # Back-pressure
@@ -221,69 +184,64 @@ STABLE = 1.15  # the later half of a window may take longer by this factor
 class BackPressure(Pace):
     """Finds the number of evaluations in flight with the highest throughput while a run goes on.
 
-    After each window of evaluations it takes what the fitted law recommends. Where that is the most
-    that was measured, and evaluations take stably long, twice as many follow. Each evaluation adds
-    a line to `backpressure.jsonl`; `say` gets every change.
+    After each window of evaluations it takes what the fitted law recommends: more than before only
+    if evaluations take stably long, and at most twice the most that was measured. Each evaluation
+    adds a line to `backpressure.jsonl`; `say` gets every change.
     """
 
     def __init__(self, devices: int, directory: Path, say: Callable[[str], None]) -> None:
         self.limit = min(FIRST_WORKERS, devices)  # evaluations in flight
         self.devices, self._path, self._say = devices, directory / SIGNALS, say
-        self.signals: dict[str, Any] = {"bp_regime": None, "bp_p_star": None, "bp_throughput": None}
-        self._window: list[float] = []  # seconds of evaluations at the present number of workers
+        self._window: list[float] = []  # seconds of evaluations at the present limit
+        self._skipped = 0  # next evaluations that began under the limit before
         self._recent: deque[tuple[int, float]] = deque(maxlen=MEMORY)
-        self._now_ms = self._flown_ms = 0.0  # time of the run; total of its evaluations in flight
-        self._begun: dict[Key, tuple[float, float]] = {}  # both, when each in flight began
+        self._law: Law | None = None
 
     def admits(self, state: RunState) -> bool:
         return len(state.accounts.holds) < self.limit
 
     def follow(self, state: RunState, event: Event) -> None:
         """Take in a record that was just written."""
-        passed_ms = state.accounts.wall_ms - self._now_ms
-        self._flown_ms += len(self._begun) * passed_ms
-        self._now_ms += passed_ms
-        if isinstance(event, Reserved):
-            self._begun[event.key] = self._now_ms, self._flown_ms
-        elif isinstance(event, Settled) and event.key in self._begun:  # began in this session
-            began_ms, flown_ms = self._begun.pop(event.key)
-            lasted_ms = self._now_ms - began_ms
-            if lasted_ms and event.status is Status.OK:
-                self.observe(lasted_ms / 1000, (self._flown_ms - flown_ms) / lasted_ms)
+        if isinstance(event, Settled) and event.status is Status.OK and not event.recovered:
+            self.observe(event.seconds, len(state.accounts.holds) + 1)
 
-    def observe(self, seconds: float, workers: float) -> None:
-        """Decide after one more evaluation, with so many in flight in the mean."""
-        before = self.limit
-        if abs(workers - before) < 0.5:
+    def observe(self, seconds: float, workers: int) -> None:
+        """Decide after one more evaluation, with so many in flight when it ended."""
+        before, levels = self.limit, dict(self._recent)
+        if self._skipped:
+            self._skipped -= 1
+        elif workers == before:
             self._window.append(seconds)
         if len(self._window) >= max(LEAST_WINDOW, before):
-            self._decide()
+            self._recent.append((before, throughput(self._window, before)))
+            levels = dict(self._recent)
+            self._law = fit(levels)
+            self.limit = self._wanted(self._law, levels.keys())
+            self._window, self._skipped = [], before if self.limit != before else 0
         action = "increase" if self.limit > before else "throttle" if self.limit < before else ""
-        row = {"seconds": seconds, "workers": workers, "bp_action": action or "hold"}
-        row |= {**self.signals, "bp_allowed": self.limit}
+        optimum = self._law.optimum if self._law and len(levels) > 2 else inf
+        row = {
+            "seconds": seconds,
+            "workers": workers,
+            "bp_action": action or "hold",
+            "bp_regime": self._law and self._law.regime(before),
+            "bp_p_star": optimum if optimum < inf else None,
+            "bp_throughput": levels.get(before),
+            "bp_allowed": self.limit,
+        }
         with suppress(OSError), self._path.open("ab") as file:  # no run depends on it
             file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
         if action:
             self._say(
-                f"Back-pressure: {action} to {self.limit} at once ({self.signals['bp_regime']}, "
-                f"{self.signals['bp_throughput']:.3g} evaluations an hour before)."
+                f"Back-pressure: {action} to {self.limit} at once ({row['bp_regime']}, "
+                f"{levels[before]:.3g} evaluations an hour before)."
             )
 
-    def _decide(self) -> None:
-        window, self._window, here = self._window, [], self.limit
-        self._recent.append((here, throughput(window, here)))
-        levels = dict(self._recent)
-        law, most = fit(levels), max(levels)
-        wanted = law.recommended(min(most, self.devices))
-        if wanted == most < self.devices:
-            middle = len(window) // 2
-            is_stable = fmean(window[middle:]) <= STABLE * fmean(window[:middle])
-            wanted = min(self.devices, 2 * most) if is_stable else here
-        elif len(levels) == 1 and here > 1:  # on all devices: fewer may do more
-            wanted = here // 2
-        self.limit = wanted
-        self.signals = {
-            "bp_regime": law.regime(here),
-            "bp_p_star": law.optimum if len(levels) > 2 and law.optimum < inf else None,
-            "bp_throughput": levels[here],
-        }
+    def _wanted(self, law: Law, levels: Collection[int]) -> int:
+        """Return the next limit after these were measured: at most twice the largest of them."""
+        here, middle = self.limit, len(self._window) // 2
+        if levels == {here} and here == self.devices > 1:
+            return here // 2  # fewer may do more
+        is_stable = fmean(self._window[middle:]) <= STABLE * fmean(self._window[:middle])
+        most = 2 * max(levels) if is_stable else here
+        return law.recommended(min(most, self.devices))

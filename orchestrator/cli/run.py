@@ -42,7 +42,7 @@ from orchestrator.look.run import Run
 from orchestrator.look.terminal import PIPE_BYTES, SHOW, can_paint, line_of, tell
 from orchestrator.matrix.campaign import Staggered, campaign_from, campaign_matrix
 from orchestrator.matrix.matrix import carry_out, carry_out_search
-from orchestrator.plan.resolve import engine_of, pacing_of, slots_of
+from orchestrator.plan.resolve import engine_of, slots_of
 from orchestrator.records.runs import Result
 from orchestrator.run.attempts import Run as RunInHand
 from orchestrator.run.session import Session, SignalStop, at_once
@@ -193,7 +193,8 @@ def conducting(context: Context, config: Config) -> Iterator[tuple[Session, Outp
         look=live.look,
         stop=SignalStop(config.backend.drain_seconds, announce=live.announce),
         allow_network_fs=config.backend.allow_network_fs,
-        pacing=pacing_of(config),
+        max_concurrent=config.backend.max_concurrent,
+        backpressure=config.backpressure.enabled,
         reports=ReportFiles(),
         command=tuple(redacted(word, os.environ) for word in sys.argv[1:]),
     )

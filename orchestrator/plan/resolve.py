@@ -41,7 +41,6 @@ from orchestrator.records.objective import Point
 from orchestrator.records.runs import RUNS_DIR
 
 if TYPE_CHECKING:
-    from orchestrator.capacity import Pacing
     from orchestrator.execution.engine import Engine
 
 SIGMA0: dict[SearchMethod, float] = {"guided": 0.15, "plain": 0.2}
@@ -125,13 +124,6 @@ def engine_of(config: Config) -> "Engine":
 def slots_of(config: Config) -> Devices:
     """Return how many evaluations run at once, and on what devices."""
     return engine_of(config).slots()
-
-
-def pacing_of(config: Config) -> "Pacing":
-    """Return what limits evaluations besides the devices."""
-    from orchestrator.capacity import Pacing
-
-    return Pacing(config.backend.max_concurrent, config.backpressure.enabled)
 
 
 # Windows

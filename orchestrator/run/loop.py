@@ -1,8 +1,8 @@
 """The loop of a run: ask, reserve, evaluate, settle, tell, judge."""
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import inf
 from typing import Protocol
 
@@ -83,7 +83,7 @@ class Loop:
     executor: Executor
     stop: Stop
     closed: Callable[[Run, Batch | None], None]
-    pace: Pace = field(default_factory=Pace)
+    paces: Sequence[Pace] = ()
     look: Callable[[Run], None] = lambda run: None  # noqa: ARG005 - no effect by default
 
     def to_its_end(self) -> Ruling:
@@ -165,7 +165,8 @@ class Loop:
         self.look(self.run)
         for outcome in self.executor.wait(WAIT_SECONDS):
             self.run.take(outcome, may_be_cancelled=self.stop.requested)
-        self.pace.look(self.run.state)
+        for pace in self.paces:
+            pace.look(self.run.state)
 
     def _drained(self) -> bool:
         """Wait until nothing is running; return False if a person stops that."""
@@ -184,7 +185,7 @@ class Loop:
             if isinstance(prepared, Refusal):
                 is_blocking = any(batch is other for other in blocking)
                 return refused(run.state, batch, prepared) if is_blocking else None
-            if not self.pace.admits(run.state):
+            if not all(pace.admits(run.state) for pace in self.paces):
                 return None
             run.reserve(*prepared)
             _, attempt = prepared

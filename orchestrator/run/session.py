@@ -22,7 +22,7 @@ from budgets.state import Batch, Observer, RunState
 from budgets.storage import DISK, Storage
 from objectives import registry
 from objectives.api import Objective, SetupError
-from orchestrator.capacity import BackPressure, HostSlots, Pace, Pacing, Together
+from orchestrator.capacity import BackPressure, HostSlots, Pace
 from orchestrator.execution.api import INTERRUPTS, Executor
 from orchestrator.execution.engine import Engine, resized, versions
 from orchestrator.execution.processes import this_owner
@@ -94,7 +94,8 @@ class Session:
     storage: Storage = DISK
     owner: Callable[[], Owner] = this_owner
     allow_network_fs: bool = False
-    pacing: Pacing = field(default_factory=Pacing)
+    max_concurrent: int | None = None  # evaluations of all runs of this user on this host
+    backpressure: bool = False  # run fewer evaluations at once while more would do less
     look: Callable[[Run], None] = lambda run: None  # noqa: ARG005 - called when a run waits
     reports: Reports = field(default_factory=Reports)
     command: tuple[str, ...] = ()  # the command line, without secrets
@@ -103,9 +104,8 @@ class Session:
     _shared: HostSlots | None = None  # slots shared with other runs of this host
 
     def __enter__(self) -> Self:
-        """Raises ValueError where slots cannot be shared."""
-        if self.pacing.max_concurrent is not None:
-            self._shared = HostSlots(self.pacing.max_concurrent, self.say)
+        if self.max_concurrent is not None:
+            self._shared = HostSlots(self.max_concurrent, self.say)
         self.stop.install()
         return self
 
@@ -127,8 +127,8 @@ class Session:
     ) -> Result:
         """Begin or resume the run of `plan` in `directory`; return where it stands at the end.
 
-        `proposer` makes what proposes points, at the recorded state. `pace` limits this run beside
-        the session's pacing. `why` is said when all that the run needs has been checked.
+        `proposer` makes what proposes points, at the recorded state. `pace` limits this run besides
+        what limits the session. `why` is said when all that the run needs has been checked.
         """
         recorded = recorded_state(directory)
         if recorded is not None and recorded.concluded is not None:
@@ -195,7 +195,8 @@ class Session:
         if self.stop.now:  # this kills what is running, so it can be settled
             self._end_executor()
             settle_abandoned(run)
-        paces.look(run.state)
+        for each in paces:
+            each.look(run.state)
         conclude(run, ruling)
         self.reports.ended(run.directory, run.state)
         return ruling
@@ -226,17 +227,17 @@ class Session:
             self.say(f"Warning: {warning}.")
         self._warnings_said = len(warnings)
 
-    def _paced(self, run: Run, slots: Devices, own: Pace | None) -> Pace:
-        """Return the run's own pace together with the session's pacing."""
+    def _paced(self, run: Run, slots: Devices, own: Pace | None) -> list[Pace]:
+        """Return the run's own pace and the session's."""
         paces = [] if own is None else [own]
         is_timed = run.state.plan.phase == "calibration"  # back-pressure would change its times
-        if self.pacing.backpressure and not is_timed:
+        if self.backpressure and not is_timed:
             controlled = BackPressure(slots.count, run.directory, self.say)
             run.observers.append(controlled.follow)
             paces.append(controlled)
         if self._shared is not None:
             paces.append(self._shared)  # last: asking it takes a slot
-        return Together(paces)
+        return paces
 
     def _end_executor(self) -> None:
         self._say_new_warnings()

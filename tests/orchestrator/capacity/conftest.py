@@ -12,7 +12,7 @@ from budgets.plan import Devices
 from budgets.state import RunState
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
-from orchestrator.capacity import Law, Pacing
+from orchestrator.capacity import Law
 from orchestrator.execution.api import Attempt, Outcome
 from orchestrator.execution.engine import make_devices
 from orchestrator.execution.inline import InlineExecutor
@@ -72,7 +72,7 @@ class World:
     def session(
         self, observe: Callable[[RunState, Event], None] = lambda *_: None, **options: Any
     ) -> Session:
-        wanted = {"say": self.said.append, "pacing": Pacing(), **options}
+        wanted = {"say": self.said.append, **options}
         engine = SimulatedEngine(kind="inline", make=self._machine)
         clock, stop = self.clock.clock, Stop()
         return Session(self.root, engine, observe=observe, clock=clock, stop=stop, **wanted)

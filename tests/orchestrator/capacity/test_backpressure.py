@@ -11,7 +11,7 @@ from budgets.events import Event, Settled
 from budgets.ledger import LEDGER, read
 from budgets.state import RunState
 from objectives.api import Objective
-from orchestrator.capacity import SIGNALS, Law, Pacing
+from orchestrator.capacity import SIGNALS, Law
 from orchestrator.matrix.matrix import calibrate, carry_out_search
 from orchestrator.records.runs import Result
 from tests.asking import config_for
@@ -21,17 +21,16 @@ if TYPE_CHECKING:
 
 MakeWorld = Callable[..., "World"]
 LAW = Law(3600.0, 0.05, 0.05)  # N* = 4.4
-ON = Pacing(backpressure=True)
 
 
 class KilledError(Exception):
     """Stands for a dead process."""
 
 
-def search(world: "World", objective: Objective, pacing: Pacing = ON, **more: Any) -> Result:
+def search(world: "World", objective: Objective, **more: Any) -> Result:
     size = {"population": 16, "max_evals": 96, "assumed_seconds": 30.0}
     request = config_for("phase1", "target", objective, **size)
-    with world.session(pacing=pacing, **more) as session:
+    with world.session(**{"backpressure": True, **more}) as session:
         return carry_out_search(session, request, world.slots)
 
 
@@ -53,7 +52,10 @@ def test_a_run_finds_its_number_and_keeps_its_points_through_a_kill(
         if len(settled) == 40:
             raise KilledError
 
-    first, expected = search(plain, sphere, Pacing()), search(whole, sphere, observe=watch)
+    first, expected = (
+        search(plain, sphere, backpressure=False),
+        search(whole, sphere, observe=watch),
+    )
     with pytest.raises(KilledError):
         search(killed, sphere, observe=die)
     result = search(killed, sphere)
@@ -76,6 +78,6 @@ def test_a_run_finds_its_number_and_keeps_its_points_through_a_kill(
 
 def test_a_calibration_is_timed_with_every_device(make_world: MakeWorld, sphere: Objective) -> None:
     world = make_world(LAW)
-    with world.session(pacing=ON) as session:
+    with world.session(backpressure=True) as session:
         calibrate(session, config_for("phase1", "min", sphere), world.slots)
     assert world.machines[0].most == 8

@@ -70,25 +70,23 @@ class Machine:
     law: Law
     spread: float = 0.0  # relative, of the work of an evaluation
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(1))
-    now_ms: float = 0.0
-    flown_ms: float = 0.0
-    flights: list[list[float]] = field(default_factory=list)  # work left, began, flown then
+    now: float = 0.0
+    flights: list[list[float]] = field(default_factory=list)  # work left, when it began
 
-    def next(self, allowed: int) -> tuple[float, float]:
-        """The next evaluation to end when so many may run: its seconds, the mean in flight."""
+    def next(self, allowed: int) -> tuple[float, int]:
+        """The next evaluation to end when so many may run: its seconds, and how many ran."""
         while len(self.flights) < allowed:
             work = max(0.1, 1 + self.spread * float(self.rng.standard_normal()))
-            self.flights.append([work, self.now_ms, self.flown_ms])
+            self.flights.append([work, self.now])
         count = len(self.flights)
-        rate = self.law.throughput(count) / count / 3_600_000
+        rate = self.law.throughput(count) / count / 3600
         first = min(self.flights)
         took = first[0] / rate
-        self.now_ms, self.flown_ms = self.now_ms + took, self.flown_ms + count * took
+        self.now += took
         for flight in self.flights:
             flight[0] -= took * rate
         self.flights.remove(first)
-        lasted_ms = self.now_ms - first[1]
-        return lasted_ms / 1000, (self.flown_ms - first[2]) / lasted_ms
+        return self.now - first[1], count
 
     def drive(self, pace: BackPressure, count: int, skip: int = 0) -> tuple[float, int]:
         """Of the highest throughput, the share that later evaluations have; and the changes."""
@@ -116,7 +114,7 @@ def test_it_stays_near_the_optimum(law: Law, spread: float, devices: int) -> Non
 def test_it_does_not_increase_while_evaluations_take_longer_and_longer(tmp_path: Path) -> None:
     own = pace(tmp_path)
     for number in range(40):
-        own.observe(1.2**number, 2.0)
+        own.observe(1.2**number, 2)
         assert own.limit == 2
 
 
