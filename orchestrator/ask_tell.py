@@ -7,9 +7,9 @@ goes on where it was.
 
 import threading
 import time
-from collections import deque
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from queue import Empty, Queue
 from typing import Self, Unpack
 
 from budgets.events import Status
@@ -21,8 +21,9 @@ from orchestrator.execution.api import (
     Attempt,
     Executor,
     Outcome,
+    Report,
     locked,
-    no_score,
+    outcome_of,
     read_summary,
     write_config,
     write_started,
@@ -51,65 +52,56 @@ class Trial:
 class CallersExecutor:
     """Hands attempts to a caller, who tells how they ended. At most `slots.count` at once.
 
-    The loop's thread submits and waits; the caller takes and ends.
+    The loop's thread submits and waits; the caller takes from `ready`, and ends.
     """
 
     warnings: tuple[str, ...] = ()
 
     def __init__(self, slots: Devices) -> None:
         self.slots = slots
-        self._changed = threading.Condition()
-        self._ready: deque[Trial] = deque()  # submitted, and not taken yet
-        self._open: dict[str, Trial] = {}  # submitted, and not over
-        self._ended: deque[Outcome] = deque()
-        self._is_waiting = False  # the loop has submitted all that it can before something ends
-        self._is_over = False
+        self.ready: Queue[Trial | None] = Queue()  # None at the end of the search
+        self._open: dict[str, Trial] = {}  # submitted, and not told
+        self._ended: Queue[Outcome] = Queue()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         """End what was not told: it is made again when the search goes on."""
-        told = {outcome.attempt_id for outcome in self._ended}
-        for name in self._open.keys() - told:
-            self.end(self._open[name], Status.CANCELLED, cause="the search was closed")
-        self._open.clear()
-        self._ready.clear()
+        for trial in list(self._open.values()):
+            self.end(trial, Status.CANCELLED, cause="the search was closed")
 
     def free(self) -> int:
-        return self.slots.count - len(self._open)
+        return max(0, self.slots.count - len(self._open) - self._ended.qsize())
 
     def submit(self, attempt: Attempt) -> None:
         write_config(attempt)
         write_started(attempt, DEVICE)
-        with self._changed:
-            trial = Trial(dict(attempt.knobs), attempt.seed, attempt, time.monotonic())
-            self._open[attempt.attempt_id] = trial
-            self._ready.append(trial)
-            self._changed.notify_all()
+        trial = Trial(dict(attempt.knobs), attempt.seed, attempt, time.monotonic())
+        self._open[attempt.attempt_id] = trial
+        self.ready.put(trial)
 
     def wait(self, timeout_seconds: float) -> list[Outcome]:
-        with self._changed:
-            if self._open and not self._ended:
-                self._is_waiting = True
-                self._changed.notify_all()
-                self._changed.wait(timeout_seconds)
-            self._is_waiting = False
-            ended, self._ended = list(self._ended), deque()
-            for outcome in ended:
-                self._open.pop(outcome.attempt_id, None)
-            return ended
+        if not self._open and self._ended.empty():
+            return []
+        try:
+            return [self._ended.get(timeout=timeout_seconds)]
+        except Empty:
+            return []
 
-    def take(self) -> Trial | None:
-        """Return the next trial; None when there is none before another one ends, or ever."""
-
-        def is_clear() -> bool:
-            is_blocked = self._is_waiting and not self._ended
-            return bool(self._ready) or self._is_over or is_blocked
-
-        with self._changed:
-            self._changed.wait_for(is_clear)
-            return self._ready.popleft() if self._ready else None
+    def take(self, timeout_seconds: float) -> Trial | None:
+        """Return the next trial; None at the end, or if none comes while others are open."""
+        while True:
+            is_full = len(self._open) == self.slots.count
+            try:
+                trial = self.ready.get(timeout=0.01 if is_full else timeout_seconds)
+            except Empty:
+                if self._open:
+                    return None
+            else:
+                if trial is None:
+                    self.ready.put(None)  # for the next call
+                return trial
 
     def end(
         self, trial: Trial, status: Status, score: float | None = None, cause: str = ""
@@ -118,22 +110,18 @@ class CallersExecutor:
 
         Raises ValueError where it is over already.
         """
-        name, seconds = trial.attempt.attempt_id, time.monotonic() - trial.began
-        own = None if score is None else Measurement(score=score, train_seconds=seconds)
-        about = {"cause": cause, "seconds": seconds, "device": DEVICE, "measurement": own}
-        outcome = Outcome.model_validate({"attempt_id": name, "status": status, **about})
-        with self._changed, locked(trial.attempt.directory):
-            if name not in self._open or read_summary(trial.attempt) is not None:
+        attempt, name = trial.attempt, trial.attempt.attempt_id
+        report = None
+        if score is not None:
+            own = Measurement(score=score, train_seconds=time.monotonic() - trial.began)
+            report = Report(attempt_id=name, status=status, measurement=own)
+        outcome = outcome_of(attempt, status, cause, trial.began, report, device=DEVICE)
+        with locked(attempt.directory) as is_mine:
+            if not is_mine or name not in self._open or read_summary(attempt) is not None:
                 raise ValueError("this trial is over: its score was told, or its search was closed")
-            write_summary(trial.attempt.directory, outcome)
-            self._ended.append(outcome)
-            self._changed.notify_all()
-
-    def finish(self) -> None:
-        """Release every caller that waits for another trial."""
-        with self._changed:
-            self._is_over = True
-            self._changed.notify_all()
+            write_summary(attempt.directory, outcome)
+        self._ended.put(outcome)
+        del self._open[name]
 
 
 @dataclass(frozen=True)
@@ -168,12 +156,12 @@ class Search:
         self._thread = threading.Thread(target=self._carry_out, args=(display,), daemon=True)
         self._thread.start()
 
-    def ask(self) -> Trial | None:
+    def ask(self, timeout_seconds: float = 1.0) -> Trial | None:
         """Return the next evaluation to make.
 
-        None when there is none before an open trial is told, or when the search `is_over`.
+        None when the search `is_over`, or when none comes in that time while trials are open.
         """
-        trial = self._executor.take()
+        trial = self._executor.take(timeout_seconds)
         self._raise_failure()
         return trial
 
@@ -181,8 +169,6 @@ class Search:
         """Say what an evaluation came to: its score, or why there is none."""
         if score is None:
             self._executor.end(trial, Status.ERROR, cause=one_line(error) or "it gave no score")
-        elif why := no_score(float(score)):
-            self._executor.end(trial, Status.NAN, cause=why)
         else:
             self._executor.end(trial, Status.OK, float(score))
 
@@ -225,4 +211,4 @@ class Search:
         except BaseException as error:  # raised where a caller asks
             self._failure = error
         finally:
-            self._executor.finish()
+            self._executor.ready.put(None)  # releases who waits for another trial
