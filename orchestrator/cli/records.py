@@ -48,9 +48,11 @@ def verify(
     from orchestrator.verify import verify as replay  # imports cma
 
     found = replay(directory)
-    end = f"FAIL  {found.divergence}" if found.divergence else f"head  {found.head}"
-    lines = [*(f"ok    {line}" for line in found.held), end]
-    return Answer(asdict(found), lines, code=EXIT_CORRUPT if found.divergence else 0)
+    if found.divergence is not None:
+        return Answer(asdict(found), [f"FAIL  {found.divergence}"], code=EXIT_CORRUPT)
+    attempts = f"{found.files} attempts agree with their files, {found.without_files} have none"
+    lines = [f"ok    {found.records} records follow from each other; {attempts}"]
+    return Answer(asdict(found), [*lines, f"head  {found.head}"])
 
 
 def _salvage(source: Path, out: Path) -> Answer:

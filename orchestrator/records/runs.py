@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 from budgets.events import Reserved, Settled
-from budgets.ledger import LEDGER, LedgerCorruptError, marked, read
+from budgets.ledger import LEDGER, marked
 from budgets.plan import Phase, Plan
 from budgets.rules import Ruling, ruling_of
 from budgets.state import RunState, fold
@@ -84,17 +84,6 @@ def last_changed(path: Path) -> float:
     with suppress(OSError):
         return path.lstat().st_mtime
     return 0.0
-
-
-def as_of(root: Path, head: str, phase: str = "*", run: str = "*") -> tuple[Path, RunState] | None:
-    """Return the run whose ledger has a record with that digest, as it stood then."""
-    for path in sorted(ledgers(root, phase, run)):
-        with suppress(LedgerCorruptError, ValueError, OSError):  # perhaps of another run
-            records = read(path)
-            heads = [record.digest for record in records]
-            if head in heads:
-                return path, fold(records[: heads.index(head) + 1])
-    return None
 
 
 def runs_below(root: Path) -> Iterator[Path]:

@@ -59,10 +59,9 @@ def test_an_untouched_run_holds_in_every_respect(run: Path, decided: Path) -> No
     before = {p: p.read_bytes() for p in run.rglob("*") if p.is_file()}
     found = verify(run)
     assert found.divergence is None
-    held = ["hash chain", "accounts", "evaluation seeds", "search", "settlements", "calibration"]
-    assert [line.partition(":")[0] for line in found.held] == held
+    assert (found.records, found.files, found.without_files) == (39, 16, 0)
     assert {p: p.read_bytes() for p in run.rglob("*") if p.is_file()} == before
-    assert any("the advice of 1 models" in line for line in verify(decided).held)
+    assert verify(decided).divergence is None
 
 
 def test_last_lines_that_are_gone_are_missed_by_the_mark_of_the_head(run: Path) -> None:
@@ -74,7 +73,7 @@ def test_deleted_evaluations_are_counted_not_hidden(run: Path) -> None:
     shutil.rmtree(run / "eval/gen_0000")
     found = verify(run)
     assert found.divergence is None
-    assert any("8 attempts' own files agree, 8 have none" in line for line in found.held)
+    assert (found.files, found.without_files) == (8, 8)
 
 
 # Records that were written by somebody who knows the format; tests/acceptance has more
@@ -87,14 +86,3 @@ def test_scores_without_their_files_do_not_lead_to_the_recorded_state(run: Path)
     seal_again(run, lines)
     shutil.rmtree(run / "eval")
     assert "diverges at generation 0" in divergence(run)
-
-
-def test_a_forged_calibration_is_found_by_its_own_ledger(tmp_path: Path, finished: Path) -> None:
-    root = Path(shutil.copytree(finished.parent.parent, tmp_path / "runs"))
-    run = root / "phase1" / finished.name
-    assert any(line == "calibration: its ledger agrees" for line in verify(run).held)
-    lines = lines_of(run)
-    lines[0]["event"]["plan"]["calibration"]["samples"][0]["score"] += 0.1
-    seal_again(run, lines)
-    shutil.rmtree(run / "eval")  # whose files know the plan that they were made for
-    assert "the plan's calibration is not the one in" in divergence(run)
