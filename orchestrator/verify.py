@@ -124,7 +124,7 @@ def _agrees(directory: Path, state: RunState, event: Settled) -> bool:
         raise DivergedError(f"is of an attempt, and {file} of another")
     end = judged(state, settled(event, outcome, recovered=event.recovered))
     is_its_end = was_given_up(end.status, end.cause) and end.seconds == event.seconds
-    if not given_up or is_its_end:  # else it came after the attempt was given up, or was excused
+    if not given_up or is_its_end:  # else it was excused, or came too late
         _compare(f"differs from {file}:", event, end)
     return True
 
