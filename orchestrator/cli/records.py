@@ -2,7 +2,6 @@
 
 import os
 import sys
-import time
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -202,7 +201,6 @@ def serve(
 
 
 def track(
-    context: Context,
     to: Annotated[
         list[str], Option(metavar="NAME", help="tensorboard, wandb or mlflow. Repeatable.")
     ],
@@ -214,7 +212,7 @@ def track(
 
     Writes below the run's trackers/, and replaces what is there of a tracker.
     """
-    from orchestrator.look.track import SINKS, Trackers
+    from orchestrator.look.track import SINKS, follow
 
     names = [name for name in SINKS if name in to]
     if unknown := sorted(set(to).difference(SINKS)):
@@ -223,18 +221,10 @@ def track(
         if not is_installed(name):
             raise ValueError(f"--to: {name} is missing: pip install 'cmaes-orchestrator[{name}]'")
     directory = find_run(run, root)
-    load_state(directory)  # raises on damage, as every command does
-
-    def say(line: str) -> None:
-        print(printable(line), file=sys.stderr if context.params["as_json"] else sys.stdout)
-
-    with Trackers(names, say) as trackers:
-        trackers.begin(directory, watch=watch)
-        while trackers.look():
-            time.sleep(0.05)
-    found = {name: trackers.errors.get(name) for name in names}
+    errors = follow(directory, names, lambda line: print(printable(line), file=sys.stderr), watch)
+    place = directory / "trackers"
     return Answer(
-        {"directory": str(directory / "trackers"), "errors": found},
-        [f"{name}: sent to {directory / 'trackers' / name}" for name in names if not found[name]],
-        code=EXIT_STORAGE if trackers.errors else 0,
+        {"directory": str(place), "errors": {name: errors.get(name) for name in names}},
+        [f"{name}: sent to {place / name}" for name in names if name not in errors],
+        code=EXIT_STORAGE if errors else 0,
     )

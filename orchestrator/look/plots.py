@@ -83,13 +83,6 @@ def drawings(run: Run) -> dict[str, Drawing]:
     return {name: drawing for name, drawing in found if drawing is not None}
 
 
-def campaign(own: CampaignReport) -> Drawing:
-    """Return the plot of a campaign's effects."""
-    drawing = _drawn(partial(_campaign, own))
-    assert drawing is not None, "there is always something to show"
-    return drawing
-
-
 def _drawn(plot: Callable[[Any], Texts | None]) -> Drawing | None:
     """Return the plot with a legend that names each kind of mark once."""
     import matplotlib
