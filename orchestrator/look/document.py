@@ -29,9 +29,9 @@ SCHEMA = 1
 plain_values = to_jsonable_python
 
 FACTS = (  # properties of `Run` under their own names
-    *("objective", "decision", "last", "counts", "balances", "deadline", "usage", "pace"),
+    *("decision", "last", "counts", "balances", "deadline", "usage", "pace"),
     *("eval_seconds", "generations", "attempts", "slots", "failures", "baseline", "noise_band"),
-    *("best_so_far", "best_by_chance", "knobs", "findings", "check", "proxy"),
+    *("knobs", "findings", "check", "proxy"),
     *("campaign", "matrix"),
 )
 
@@ -43,6 +43,7 @@ def document(run: Run) -> dict[str, Any]:
         "schema": SCHEMA,
         "run_id": plan.run_id,
         "directory": None if run.directory is None else str(run.directory),
+        "objective": plan.objective.name,
         "phase": plan.phase,
         "tier": plan.tier,
         "standing": run.standing.kind,

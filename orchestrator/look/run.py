@@ -43,9 +43,10 @@ NEAR = 0.01  # of a knob's range: a value this near to an end counts as at the e
 
 
 class Balance(Frozen):
-    """One currency."""
+    """One currency, in its unit."""
 
-    currency: str  # [comparison] evaluations, device-hours, wall-clock hours, cost
+    currency: str  # [comparison] evaluations, device time, wall clock, money
+    unit: str  # evaluations, device-hours, hours, of money
     spent: float
     reserved: float
     free: float | None  # None without a cap
@@ -119,8 +120,8 @@ class Generation:
     best: float | None
     mean: float | None
     sd: float | None
-    best_so_far: float | None  # of all generations up to this one
-    best_by_chance: float | None  # expected of that many candidates equal to the baseline
+    best_so_far: float | None  # up to this one; selected for its noise: no evidence of a gain
+    best_by_chance: float | None  # expected if every candidate so far equalled the baseline
     step_size: float | None  # of the search after this generation, as are the next
     axis_ratio: float | None
 
@@ -172,10 +173,6 @@ class Run:
     def plan(self) -> Plan:
         return self.state.plan
 
-    @property
-    def objective(self) -> str:
-        return self.plan.objective.name
-
     @cached_property
     def standing(self) -> Standing:
         return standing_of(self.state, self.now)
@@ -207,10 +204,10 @@ class Run:
     @cached_property
     def balances(self) -> tuple[Balance, ...]:
         """Spent, reserved, free and cap of every currency that the run has."""
-        names = {"device time": "device-hours", "wall clock": "wall-clock hours", "money": "cost"}
         return tuple(
             Balance(
-                currency=names.get(name, name),
+                currency=name,
+                unit=one.unit,
                 spent=one.spent / one.per_unit,
                 reserved=one.reserved / one.per_unit,
                 free=one.free,
@@ -434,11 +431,6 @@ class Run:
         return [end.score for end in generation.results() if end.score is not None]
 
     @cached_property
-    def scores(self) -> list[float]:
-        """All of them, in order."""
-        return [score for one in self.state.generations for score in self.healthy(one)]
-
-    @cached_property
     def generations(self) -> tuple[Generation, ...]:
         """Every generation; a check, a calibration or a campaign is one."""
         so_far, found = list[float](), list[Generation]()
@@ -458,16 +450,6 @@ class Run:
             )
             found.append(one)
         return tuple(found)
-
-    @property
-    def best_so_far(self) -> float | None:
-        """The best score. It was selected for its noise: no evidence of a gain."""
-        return self.best_of(self.scores)
-
-    @property
-    def best_by_chance(self) -> float | None:
-        """The expected best score if every candidate equalled the baseline."""
-        return self._by_chance(len(self.scores))
 
     # Knobs and the search distribution
 

@@ -57,7 +57,7 @@ def about(run: Run) -> str:
     """Return which run it is, and as of which record."""
     tier = "" if run.plan.tier is None else f", tier {run.plan.tier}"
     as_of = f"as of {run.last:%Y-%m-%d %H:%M} UTC, record {run.state.records}"
-    return f"{run.objective}, {run.plan.phase}{tier}, {as_of}"
+    return f"{run.plan.objective.name}, {run.plan.phase}{tier}, {as_of}"
 
 
 def _shown(figures: Figures, *names: str) -> list[Figure]:
@@ -185,11 +185,12 @@ def _scores(run: Run, figures: Figures) -> Iterator[Block]:
         said += f"deviation from seed to seed {number(own.sd, 4)}."
     yield said
     yield from _shown(figures, "scores")
-    if run.best_so_far is not None and run.best_by_chance is not None:
-        best, chance = number(run.best_so_far), number(run.best_by_chance)
+    if run.generations and run.generations[-1].best_by_chance is not None:
+        last = run.generations[-1]
         yield (
-            f"Best score: {best}. The same number of evaluations of the baseline would "
-            f"reach about {chance} by chance: a best score proves nothing."
+            f"Best score: {number(last.best_so_far)}. The same number of evaluations of the "
+            f"baseline would reach about {number(last.best_by_chance)} by chance: a best score "
+            "proves nothing."
         )
 
 

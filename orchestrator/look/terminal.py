@@ -5,14 +5,13 @@ command prints. It only reads the ledger: nothing that happens to it, or to the 
 an evaluation.
 """
 
-import errno
 import os
 import select
 import signal
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
@@ -71,7 +70,7 @@ def tell(run: Run, as_markdown: Callable[[str], None], say: Callable[[str], None
 def _rows(run: Run) -> Iterator[tuple[str, str]]:
     plan, state, known = run.plan, run.state, answer(run)
     tier = "" if plan.tier is None else f", tier {plan.tier}"
-    yield "run", f"{plan.phase} {plan.run_id}{tier}, {run.objective}: {run.standing.whose}"
+    yield "run", f"{plan.phase} {plan.run_id}{tier}, {plan.objective.name}: {run.standing.whose}"
     yield "now", f"{known.title}: {known.sentence}"
     if known.mood == "trouble":
         yield "next", f"{known.next} {' '.join(known.commands[:1])}"
@@ -79,29 +78,26 @@ def _rows(run: Run) -> Iterator[tuple[str, str]]:
     notes += [("rule", said) for said in text.rules(state, state.fired)]
     yield from notes[-MOST_NOTES:]
     yield "evaluations", text.counts(run)
-    means = [one.mean for one in run.generations if one.mean is not None]
+    healthy = [one for one in run.generations if one.mean is not None]
     scores = {"baseline": None if run.baseline is None else run.baseline.mean}
-    if run.is_search and means:
-        best = {"best": run.best_so_far, "best by chance": run.best_by_chance}
-        scores = {"mean": means[-1]} | scores | best
+    if run.is_search and healthy:
+        best = {"best": healthy[-1].best_so_far, "best by chance": healthy[-1].best_by_chance}
+        scores = {"mean": healthy[-1].mean} | scores | best
     if said := [f"{name} {number(score)}" for name, score in scores.items() if score is not None]:
         yield "score", ", ".join(said)
 
 
 def slot_lines(slots: tuple[Slot, ...], most: int) -> list[str]:
-    """Return at most so many lines: overdue slots first where some are left out, then counts."""
-    shown, others = list(slots), list[Slot]()
+    """Return at most so many lines; where that is too few, overdue slots come first."""
+    shown = list(slots)
     if len(slots) > most:
-        shown.sort(key=lambda one: (not one.is_overdue, one.doing == "idle", -(one.seconds or 0)))
-        shown, others = shown[: most - 1], shown[most - 1 :]
+        shown.sort(key=lambda one: (not one.is_overdue, one.doing == "idle"))
+        del shown[most - 1 :]
     rows = [[printable(cell) for cell in _cells(slot)] for slot in shown]
     widths = [min(WIDEST, max(map(cell_len, column))) for column in zip(*rows, strict=True)]
     lines = ["  ".join(map(set_cell_size, row, widths)).rstrip() for row in rows]
-    if others:
-        kinds = Counter("overdue" if slot.is_overdue else slot.doing for slot in others)
-        counts = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
-        lines.append(f"{len(others)} more: {counts}")
-    return lines
+    left = len(slots) - len(shown)
+    return [*lines, f"and {left} more"] if left else lines
 
 
 def _cells(slot: Slot) -> tuple[str, str, str, str]:
@@ -218,12 +214,10 @@ def picture(console: Console, seen: Run, height: int) -> SegmentLines:
 
 def can_paint(stream: IO[str]) -> bool:
     """Whether it is a terminal to paint on, and this is not a background job."""
-    try:
-        terminal = stream.fileno()
-        is_able = os.isatty(terminal) and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
-        return is_able and os.tcgetpgrp(terminal) == os.getpgrp()
-    except (OSError, ValueError) as error:  # a terminal without a session has no background
-        return isinstance(error, OSError) and error.errno == errno.ENOTTY
+    with suppress(OSError, ValueError):  # it is not our terminal, or none
+        is_in_front = os.tcgetpgrp(stream.fileno()) == os.getpgrp()
+        return is_in_front and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
+    return False
 
 
 class Screen:
@@ -244,7 +238,7 @@ class Screen:
             redirect_stderr=False,
             transient=transient,
         )
-        self._width, self._unsaid = 0, list[str]()
+        self._unsaid = list[str]()
 
     def __enter__(self) -> "Screen":
         self._live.start()
@@ -263,10 +257,8 @@ class Screen:
         if not can_paint(self._console.file):
             return
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-        if self._console.width < self._width:  # the terminal has folded the picture's lines
-            self._console.clear()
-        self._width, height = self._console.size
-        self._live.update(Group(picture(self._console, seen, max(1, height - ABOVE)), ""))
+        height = max(1, self._console.height - ABOVE)
+        self._live.update(Group(picture(self._console, seen, height), ""))
         self._print() if self._unsaid else self._live.refresh()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 

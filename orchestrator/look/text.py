@@ -28,9 +28,6 @@ from budgets.stats import Gain, NamedGain, better
 from orchestrator.look.run import Balance, Knob, Run
 from orchestrator.plan.differences import objection
 
-CURRENCIES = {"device-hours": "device time", "wall-clock hours": "wall clock"}
-"""Currencies that are shown as a time, and their names then."""
-
 MOST_NAME = 48  # characters of a condition
 
 RULES = {
@@ -74,9 +71,9 @@ CONDITIONS = {
 
 def amount(own: Balance, value: float) -> str:
     """Return an amount of a currency: `120`, `2 h 05 min`, `12.34`."""
-    if own.currency in CURRENCIES:
+    if own.unit in ("hours", "device-hours"):
         return precise_duration(3600 * value)
-    return f"{value:,.2f}" if own.currency == "cost" else f"{value:,.0f}"
+    return f"{value:,.2f}" if own.currency == "money" else f"{value:,.0f}"
 
 
 def of_cap(run: Run, own: Balance) -> str:
@@ -89,9 +86,9 @@ def balances(run: Run, *, with_reserved: bool = False) -> list[str]:
     """Return what is spent of each currency: `8 of 16 evaluations, 2 reserved`."""
     said = []
     for own in run.balances:
-        name = CURRENCIES.get(own.currency)
-        line = f"{of_cap(run, own)} {f'of {name}' if name else own.currency}"
-        line += f" on {devices(run)}" if own.currency == "device-hours" else ""
+        of = "" if own.unit == "evaluations" else "of "
+        line = f"{of_cap(run, own)} {of}{own.currency}"
+        line += f" on {devices(run)}" if own.unit == "device-hours" else ""
         if with_reserved and own.reserved:
             line += f", {amount(own, own.reserved)} reserved"
         said.append(line)

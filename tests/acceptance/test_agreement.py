@@ -115,7 +115,6 @@ def test_best_so_far_chance_and_noise_are_of_candidates(looker: Product) -> None
     best = min(Books.of(looker.run_directory(run)).candidate_means.values())
     report = looker.json("report", run)
     last, baseline = report["generations"][-1], report["baseline"]
-    assert [last["best_so_far"], report["best_so_far"]] == pytest.approx([best] * 2)
-    assert last["best_by_chance"] == report["best_by_chance"]
+    assert last["best_so_far"] == pytest.approx(best)
     band = [baseline["mean"] + sds * baseline["sd"] / 3**0.5 for sds in (-2, 2)]
     assert report["noise_band"] == pytest.approx(band)

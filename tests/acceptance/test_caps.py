@@ -53,7 +53,7 @@ def checked(product: Product, command: str = "", code: int = 0, run: str = "run"
     document = product.json("status", run)
     books.check(document)
     for one in document["balances"]:
-        is_capped = one["cap"] is not None and one["currency"] != "wall-clock hours"
+        is_capped = one["cap"] is not None and one["currency"] != "wall clock"
         assert not is_capped or one["spent"] <= one["cap"]
     product.verify(run)
     return books

@@ -268,14 +268,14 @@ class Books:
         expected = {
             "evaluations": len(self.searched),
             "comparison evaluations": len(self.results) - len(self.searched),
-            "device-hours": device_hours,
-            "wall-clock hours": self.open_ms / 3_600_000,
-            "cost": device_hours * self.plan["price_per_device_hour"],
+            "device time": device_hours,
+            "wall clock": self.open_ms / 3_600_000,
+            "money": device_hours * self.plan["price_per_device_hour"],
         }
         spent = {currency: one["spent"] for currency, one in balances.items()}
         assert spent == pytest.approx({name: expected[name] for name in spent}, rel=1e-9)
         held = sum(attempt.reserved_ms for attempt in self.open_attempts)
-        assert balances["device-hours"]["reserved"] == pytest.approx(held / 3_600_000, rel=1e-9)
+        assert balances["device time"]["reserved"] == pytest.approx(held / 3_600_000, rel=1e-9)
 
     def overshoots(self) -> list[str]:
         """Return every reservation that did not fit under a cap when it was made."""

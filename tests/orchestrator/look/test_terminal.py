@@ -82,7 +82,7 @@ def test_of_many_devices_overdue_ones_come_first_and_the_rest_is_counted() -> No
     lines = slot_lines(tuple(slots), 4)
     assert len(lines) == 4
     assert lines[0].startswith("cpu 201 ")
-    assert re.findall(r"\d+ \w+", lines[-1]) == ["297 more", "296 running", "1 idle"]
+    assert lines[-1] == "and 297 more"
 
 
 @pytest.fixture

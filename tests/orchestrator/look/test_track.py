@@ -54,7 +54,7 @@ def tracked(run: Path, name: str) -> tuple[str | None, str]:
     """Why a tracker failed that was sent what is there, and what was printed beside it."""
     words = [sys.executable, "-m", "orchestrator", "track", str(run), "--to", name, "--json"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
-    error = json.loads(done.stdout)["trackers"][name]["error"]
+    error = json.loads(done.stdout)["errors"][name]
     assert done.returncode == (8 if error else 0)
     return error, done.stderr
 
