@@ -83,7 +83,7 @@ def amend(
     from orchestrator.look.document import document as document_of
     from orchestrator.look.run import Run
     from orchestrator.plan.resolve import window_of
-    from orchestrator.run.amend import amend as amend_run
+    from orchestrator.run.files import amend as amend_run
     from orchestrator.run.session import system_clock
 
     config = resolved(context)

@@ -1,15 +1,11 @@
 """The executor on a Ray cluster: one agent per node, a local executor for that node's devices.
 
-Ray places the agents, carries requests and answers, and reports when an agent has died. It retries
-nothing and supervises nothing; that happens beside the evaluation (see `supervisor`). Leases show
-what Ray does not report: that a node is frozen or out of reach (see `Lease`).
-
-A node is *lost* when its agent has died, or has been silent for so long that its lease has expired
-there. Its supervisors then end what they run. Those attempts come back with their `summary.json`,
-or are charged in full at a deadline. A node that was only silent is used again when it answers.
-
-If Ray's control service dies, Ray ends this process after about 60 s; the next session settles
-what ran by its files. The only module that imports ray.
+Ray places the agents, carries requests and answers, and reports when an agent has died; it retries
+and supervises nothing. A node is *lost* when its agent has died, or has been silent for so long
+that its lease has expired there (see `Lease`). Its supervisors then end what they run. Those
+attempts come back with their `summary.json`, or are charged in full at a deadline. A node that was
+only silent is used again when it answers. (If Ray's control service dies, Ray ends this process
+after about 60 s; the next session settles what ran by its files.)
 """
 
 import math
@@ -27,7 +23,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from budgets.formatting import counted
 from budgets.plan import Devices
 from objectives.api import SetupError, missing_package
 from orchestrator.execution import engine
@@ -50,8 +45,7 @@ START_SECONDS = 240.0  # for all agents and their fork servers
 LEASE_SECONDS = 60.0  # without a step: a node ends what it runs
 SILENT_SECONDS = 30.0  # without an answer: nothing is started on that node
 MARGIN_SECONDS = 10.0  # beyond lease and grace, until a silent node is lost
-BUSY_STEP_SECONDS, FREE_STEP_SECONDS = 0.25, 0.05
-"""How long a step waits for outcomes: with all devices in use, and with a free one."""
+STEP_SECONDS = 0.1  # how long a step waits for outcomes
 LOOK_SECONDS = 0.25  # longest wait for an answer before files and silent nodes are checked
 ROOT = Path(__file__).resolve().parents[2]  # the directory of this package
 OBJECT_STORE_BYTES = 80 * 2**20  # near Ray's minimum: nothing large goes through it
@@ -77,8 +71,8 @@ class Agent:
     """
 
     def __init__(self, slots: Devices, preload: tuple[str, ...], lease_seconds: float) -> None:
-        self._host = platform.node()
-        self._local = LocalExecutor(slots, preload, host=self._host, lease_seconds=lease_seconds)
+        self._host = host = platform.node()
+        self._local = LocalExecutor(slots, preload, host=host, lease_seconds=lease_seconds)
         self._local.__enter__()
         self._taken: set[Path] = set()  # directories of attempts
         self._unheard: list[Outcome] = []
@@ -95,13 +89,14 @@ class Agent:
         if cancel:
             self._local.cancel()
         began = time.monotonic()
-        seconds = FREE_STEP_SECONDS if self._free() else BUSY_STEP_SECONDS
-        self._unheard += self._local.wait(seconds)
+        self._unheard += self._local.wait(STEP_SECONDS)
         if not self._unheard:  # `wait` returns at once when nothing is running
-            time.sleep(max(0.0, began + seconds - time.monotonic()))
-        free, self._answered_at = self._free(), time.monotonic()
-        warnings = self._local.warnings
-        return Answer(self._host, self._answered_at, self._unheard, free, warnings)
+            time.sleep(max(0.0, began + STEP_SECONDS - time.monotonic()))
+        free: int | None = None
+        with suppress(EngineError):
+            free = self._local.free()
+        self._answered_at = time.monotonic()
+        return Answer(self._host, self._answered_at, self._unheard, free, self._local.warnings)
 
     def _start(self, heard_at: float, directories: list[Path]) -> list[Outcome]:
         """Start the attempts; return those whose request came here after the lease had expired.
@@ -125,18 +120,12 @@ class Agent:
                 late.append(outcome)
         return late
 
-    def _free(self) -> int | None:
-        try:
-            return self._local.free()
-        except EngineError:
-            return None
-
 
 @dataclass(eq=False)
 class _Node:
     """One node as the driver sees it."""
 
-    agent: Any
+    agent: Any  # None when it has died
     count: int  # of its slots
     call: Any = None  # Ray's reference to the answer of the current step
     host: str = ""
@@ -146,7 +135,6 @@ class _Node:
     sent: int = 0  # how many of them went with the current step
     heard_at: float = -math.inf  # time of the last answer
     heard_clock: float = -math.inf  # the agent's clock in it
-    is_dead: bool = False  # its agent is
     is_lost: bool = False
 
     @property
@@ -161,7 +149,7 @@ class _Node:
         return time.monotonic() > self.heard_at + seconds
 
     def step(self, *, cancel: bool) -> None:
-        if self.call is None and not self.is_dead:
+        if self.call is None and self.agent is not None:
             self.call = self.agent.step.remote(self.heard_clock, self.to_start, cancel)
             self.sent = len(self.to_start)
 
@@ -226,14 +214,13 @@ class RayExecutor:
 
     def free(self) -> int:
         self._collect(0.0)  # no new step: what is submitted now goes with the next one
-        if not self._in_flight() and not self._arrived:
+        if not (self._in_flight() or self._arrived or any(node.is_open for node in self._nodes)):
             if all(node.is_lost or node.free is None for node in self._nodes):
                 raise EngineError(
                     f"no device of the cluster is left to evaluate on. {'; '.join(self.warnings)}. "
                     f"Run the same command again when that is fixed. {RAY_LOOK}"
                 )
-            if not any(node.is_open for node in self._nodes):
-                self._step_all(LOOK_SECONDS)
+            self._step_all(LOOK_SECONDS)
         return sum(node.free or 0 for node in self._nodes if node.is_open)
 
     def submit(self, attempt: Attempt) -> None:
@@ -284,14 +271,13 @@ class RayExecutor:
         try:
             answer: Answer = _ray().get(call)
         except errors.ActorUnavailableError:  # for a while: the step is sent again
-            time.sleep(FREE_STEP_SECONDS)
+            time.sleep(STEP_SECONDS)
         except errors.RayActorError:
-            node.is_dead = True
+            node.agent = None
             self._lose(node, "its agent has died")
         except errors.RayError as error:
-            cause = getattr(error, "cause", None)  # what the agent has raised
-            said = cause if isinstance(cause, EngineError) else error
-            raise EngineError(f"the agent of {node.host} failed: {said}") from error
+            cause = getattr(error, "cause", None) or error  # what the agent has raised
+            raise EngineError(f"the agent of {node.host} failed: {cause}") from error
         else:
             self._arrived += node.hear(answer)
             self.warnings += tuple(one for one in answer.warnings if one not in self.warnings)
@@ -347,23 +333,24 @@ class RayExecutor:
 
     def _leave(self) -> None:
         for node in self._nodes:
-            with suppress(_ray().exceptions.RayError):
-                _ray().kill(node.agent)
+            if node.agent is not None:
+                with suppress(_ray().exceptions.RayError):
+                    _ray().kill(node.agent)
         self._connection.__exit__(None, None, None)
 
 
 def placed(slots: Devices) -> Counter[str]:
     """Return how many slots to use on which node, by free devices.
 
-    Raises EngineError if there are too few devices: Ray itself would wait for them silently.
+    Raises EngineError if there are too few: Ray itself would wait for them silently.
     """
     each, kind = (1, "GPU") if slots.kind == "cuda" else (slots.threads, "CPU")
     nodes = {node["NodeID"]: node["Resources"] for node in _ray().nodes() if node["Alive"]}
     room = {node: int(resources.get(kind, 0)) // each for node, resources in nodes.items()}
-    if sum(room.values()) < slots.count:
+    if (most := sum(room.values())) < slots.count:
         raise EngineError(
-            f"{slots.count} slots of {each} {kind} asked for, but the Ray cluster has room for "
-            f"{sum(room.values())} on {counted(len(room), 'node')}: ask for fewer. {RAY_LOOK}"
+            f"{slots.count} slots of {each} {kind} asked for, but the Ray cluster has {most}: ask "
+            f"for fewer. {RAY_LOOK}"
         )
     available = _ray()._private.state.available_resources_per_node()
     unused = {node: int(available.get(node, {}).get(kind, 0)) // each for node in room}
@@ -397,7 +384,7 @@ def connected(address: str | None, namespace: str) -> Iterator[None]:
     options: dict[str, Any] = {"namespace": namespace, "log_to_driver": False}
     _check_network(address)
     if address == "local":
-        use_own_token()
+        set_environment(own_token=True)
         options |= {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
     ray = _ray()
     try:
@@ -408,9 +395,7 @@ def connected(address: str | None, namespace: str) -> Iterator[None]:
         raise Insisted(signal.SIGTERM) from ended
     except Exception as error:
         raise EngineError(
-            f"cannot start or join Ray ({address}): {error}\nSay --executor local, which does "
-            "without Ray. A cluster with a token needs RAY_AUTH_MODE=token and the head's "
-            "~/.ray/auth_token here"
+            f"cannot start or join Ray ({address}): {error}\n--executor local does without Ray"
         ) from error
     try:
         yield
@@ -429,8 +414,12 @@ def _ray() -> Any:
     return ray
 
 
-def set_environment() -> None:
-    """Set the variables that Ray reads when it is imported, unless the user has set them."""
+def set_environment(*, own_token: bool = False) -> None:
+    """Set the variables that Ray reads when it is imported, unless the user has set them.
+
+    A Ray that is started here demands a token that only this user's processes know. It stays the
+    same as long as this process lives: Ray reads it once.
+    """
     for name, value in {
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # a local Ray listens on 127.0.0.1 only
         "RAY_memory_monitor_refresh_ms": "0",  # it would kill innocent slots for one heavy child
@@ -438,15 +427,9 @@ def set_environment() -> None:
         "RAY_USAGE_STATS_ENABLED": "0",
     }.items():
         os.environ.setdefault(name, value)
-
-
-def use_own_token() -> None:
-    """Let a Ray that is started here demand a token that only this user's processes know.
-
-    It stays the same as long as this process lives: Ray reads it once.
-    """
-    os.environ["RAY_AUTH_MODE"] = "token"
-    os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    if own_token:
+        os.environ["RAY_AUTH_MODE"] = "token"
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 
 
 def _check_network(address: str) -> None:

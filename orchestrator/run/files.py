@@ -1,17 +1,19 @@
-"""A run's directory: where it may be, which run it holds, what of it can be salvaged."""
+"""A run's directory: where it may be, which run it holds, what a person changes or salvages."""
 
 import os
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
 import psutil
 
-from budgets.events import Owner, Planned
+from budgets.events import Amended, Overridden, Owner, Planned
 from budgets.formatting import PROGRAM
 from budgets.ledger import (
     LEDGER,
+    Clock,
     Ledger,
     LedgerCorruptError,
     LedgerStorageError,
@@ -19,10 +21,12 @@ from budgets.ledger import (
     set_aside_command,
     take_lock,
 )
-from budgets.plan import Plan
+from budgets.plan import Caps, Plan, Window
+from budgets.rules import OVERRIDABLE, held_up_by
 from budgets.state import ImpossibleEventError, Observer, RunState, apply, begin, fold
 from budgets.storage import DISK, read_plain, write_aside
 from orchestrator.plan.differences import differences, in_short
+from orchestrator.records.runs import load_state
 from orchestrator.run.attempts import Run
 
 NETWORK = frozenset(
@@ -63,14 +67,10 @@ def file_system(path: Path) -> str:
     return max(around, key=lambda mount: len(mount.mountpoint)).fstype if around else ""
 
 
-class PlanChangedError(ValueError):
-    """The run directory belongs to another plan."""
-
-
 def open_run(ledger: Ledger, plan: Plan, owner: Owner, observers: list[Observer]) -> Run:
     """Return the run of `plan`: the one in the ledger, or a new one if the ledger is empty.
 
-    Raises PlanChangedError if the ledger belongs to another plan, LedgerCorruptError if there are
+    Raises ValueError if the ledger belongs to another plan, LedgerCorruptError if there are
     evaluations although the ledger is gone.
     """
     records = ledger.replay()
@@ -91,7 +91,7 @@ def open_run(ledger: Ledger, plan: Plan, owner: Owner, observers: list[Observer]
 
 
 def check_same_plan(directory: Path, recorded: RunState, asked: Plan) -> None:
-    """Raise PlanChangedError with the differences if the plans do not describe the same run.
+    """Raise ValueError with the differences if the plans do not describe the same run.
 
     The asked plan may be the run's first one or the one that amendments have made of it.
     """
@@ -101,9 +101,87 @@ def check_same_plan(directory: Path, recorded: RunState, asked: Plan) -> None:
     way = "Repeat what the run began with, or give the new one a name (--run-id, name=)"
     if all(name.startswith(("caps.", "resolved.generations")) for name in changed):
         way = f"Caps change by: {PROGRAM} amend {directory} ... --reason WHY"
-    raise PlanChangedError(
+    raise ValueError(
         f"{directory} holds another plan (recorded -> asked): {in_short(changed)}. {way}."
     )
+
+
+# Changes of a run by a person, on record
+
+
+def amend(
+    directory: Path, changes: Mapping[str, float | Window | None], reason: str, clock: Clock
+) -> RunState:
+    """Record other caps in the ledger in `directory`; return the state afterwards.
+
+    `changes` are fields of `Caps`; a cap that is None or not named stays. Raises ValueError if it
+    is not possible: more is spent already, or the tier allows no more.
+    """
+    if not reason.strip():
+        raise ValueError("amend needs --reason: why may the run spend that?")
+    load_state(directory)  # raises, before anything is touched, if there is no run
+    with Ledger(directory, clock) as ledger:
+        state = fold(ledger.replay())
+        before, changed = state.plan.caps, {k: v for k, v in changes.items() if v is not None}
+        caps = Caps.model_validate({**dict(before), **changed})
+        if caps == before:
+            raise ValueError("amend: expected a cap other than the run's own, e.g. --max-evals 480")
+        generations = affordable_generations(state.plan, caps)
+        record = ledger.seal(Amended(caps=caps, generations=generations, reason=reason))
+        try:
+            apply(state, record)
+        except ImpossibleEventError as error:
+            raise ValueError(f"amend: {error.why}") from error
+        ledger.append(record)
+        return state
+
+
+def affordable_generations(plan: Plan, caps: Caps) -> int:
+    """Return G under other caps. Raises ValueError beyond the tier's number of evaluations."""
+    most = plan.nominal.evaluations
+    if caps.evaluations > most:
+        where = plan.phase if plan.tier is None else f"tier {plan.tier}"
+        raise ValueError(
+            f"--max-evals: expected at most the {most} evaluations of {where}, got "
+            f"{caps.evaluations}; begin a run of a larger tier for more"
+        )
+    if plan.search is None or caps.evaluations == plan.caps.evaluations:
+        return plan.resolved.generations
+    return max(1, caps.evaluations // plan.resolved.per_generation)
+
+
+def override(run: Run, rule: str, reason: str) -> None:
+    """Record that the run goes on although `rule` fired; repeating it has no effect.
+
+    Raises ValueError as `refuse_override` does.
+    """
+    refuse_override(run.state, rule, reason)
+    for trigger in held_up_by(run.state, rule):
+        run.record(Overridden(rule=rule, generation=trigger.generation, reason=reason))
+
+
+def refuse_override(state: RunState, rule: str, reason: str) -> None:
+    """Raise ValueError unless that rule holds the run up and can be overridden.
+
+    A reason is valid for one generation: if the rule fires again, a person has to look again.
+    """
+    is_passed = (rule, reason) in {(one.rule, one.reason) for one in state.overridden}
+    triggers = held_up_by(state, rule)
+    if not triggers and not is_passed:
+        raise ValueError(f"--override {rule}: that rule does not hold this run up")
+    if triggers and rule not in OVERRIDABLE:
+        raise ValueError(
+            f"--override {rule}: this rule cannot be overridden. Remove its cause, or amend the "
+            "cap, and repeat the command without --override"
+        )
+    if triggers and is_passed:
+        raise ValueError(
+            f"--override {rule}: the rule fires again in generation {triggers[0].generation}: "
+            "look, and give another --reason"
+        )
+
+
+# What of a damaged ledger can be salvaged
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,15 @@ from orchestrator.execution.engine import Engine, resized, versions
 from orchestrator.execution.processes import this_owner
 from orchestrator.plan.resolve import Overrides
 from orchestrator.records.runs import Result, recorded_state
-from orchestrator.run.amend import override, refuse_override
 from orchestrator.run.attempts import Run, settle_abandoned
-from orchestrator.run.files import check_place, check_same_plan, make_directory, open_run
+from orchestrator.run.files import (
+    check_place,
+    check_same_plan,
+    make_directory,
+    open_run,
+    override,
+    refuse_override,
+)
 from orchestrator.run.loop import Loop, Proposer, Stop, conclude, judge_on_record
 
 

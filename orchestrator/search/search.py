@@ -14,8 +14,14 @@ from budgets.plan import SearchPlan
 from budgets.state import Batch
 from orchestrator.records.runs import ReplayError
 from orchestrator.search.arithmetic import Array, dot, eigh
-from orchestrator.search.directions import Chained, Independent
-from orchestrator.search.strategy import Landscape, Point, Strategy, landscape
+from orchestrator.search.strategy import (
+    Chained,
+    Independent,
+    Landscape,
+    Point,
+    Strategy,
+    landscape,
+)
 from orchestrator.search.surrogate import fit, minimum
 
 MOST_POINTS = 250

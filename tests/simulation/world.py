@@ -31,7 +31,7 @@ from orchestrator.execution.api import (
 from orchestrator.matrix.matrix import carry_out_search
 from orchestrator.plan.resolve import run_directory
 from orchestrator.records.runs import Result
-from orchestrator.run.amend import amend
+from orchestrator.run.files import amend
 from orchestrator.run.loop import Stop
 from orchestrator.run.session import Session
 from tests.simulation.devices import FaultRates, Machines, SimulatedExecutor

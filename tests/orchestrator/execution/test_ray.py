@@ -11,7 +11,7 @@ import pytest
 from budgets.events import Status
 from orchestrator.execution import ray
 from orchestrator.execution.api import Attempt
-from orchestrator.execution.ray import RayExecutor, set_environment, use_own_token
+from orchestrator.execution.ray import RayExecutor, set_environment
 from tests.orchestrator.execution.conftest import (
     NASTY,
     ONE,
@@ -32,8 +32,7 @@ Make = Callable[..., Attempt]
 @pytest.fixture(scope="module")
 def cluster(_importable: None) -> Iterator[Any]:
     """Two nodes with a CPU each, joined with the user's token."""
-    set_environment()
-    use_own_token()
+    set_environment(own_token=True)
     from ray.cluster_utils import Cluster
 
     head = {"num_cpus": 1, "include_dashboard": False}

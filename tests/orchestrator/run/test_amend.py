@@ -8,7 +8,7 @@ import pytest
 
 from budgets.ledger import LEDGER
 from budgets.plan import Caps
-from orchestrator.run.amend import affordable_generations
+from orchestrator.run.files import affordable_generations
 from tests.ledgers import state_of
 
 if TYPE_CHECKING:

@@ -20,9 +20,8 @@ from objectives.api import Measurement
 from orchestrator.execution.api import Attempt, Outcome
 from orchestrator.execution.engine import Engine, make_devices
 from orchestrator.records.runs import Result
-from orchestrator.run.amend import amend
 from orchestrator.run.attempts import settled
-from orchestrator.run.files import PlanChangedError
+from orchestrator.run.files import amend
 from orchestrator.run.session import system_clock
 from orchestrator.verify import verify
 from tests.executors import ending, failing
@@ -45,7 +44,7 @@ def test_another_plan_in_a_used_directory_is_refused_and_says_what_differs(
         cut(run, records)
     before = (run / LEDGER).read_bytes()
 
-    with pytest.raises(PlanChangedError, match=r"search\.sigma0: 0\.15 -> 0\.1.*--run-id"):
+    with pytest.raises(ValueError, match=r"search\.sigma0: 0\.15 -> 0\.1.*--run-id"):
         run_search(run.parent.parent, **NOISY, sigma0=0.1)
 
     assert (run / LEDGER).read_bytes() == before
