@@ -5,6 +5,7 @@ Devices are found by asking the operating system and nvidia-smi; torch is not im
 
 import os
 import platform
+import re
 import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
@@ -152,6 +153,8 @@ class Engine:
     def __post_init__(self) -> None:
         if self.address is not None and self.kind != "ray":
             raise ValueError(f"--address joins a Ray cluster, --executor {self.kind} has none")
+        if self.address and not re.fullmatch(r"local|auto|[^/]+:\d+", self.address):
+            raise ValueError(f"--address: expected HOST:PORT, or auto, got {self.address!r}")
 
     def slots(self, offered: dict[Kind, Devices] | None = None) -> Devices:
         """Return the devices to use: by default every GPU, without GPUs every CPU.

@@ -3,7 +3,7 @@
 import os
 import time
 from collections import deque
-from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from typing import Self
 
 from budgets.events import Status
@@ -75,22 +75,17 @@ class InlineExecutor:
 
     def _report(self, attempt: Attempt) -> Report | None:
         """Return the evaluation's own report; None if a person has ended it."""
-        own, errors = os.getpid(), "backslashreplace"
-        try:
-            with (
-                open(attempt.directory / "stdout.txt", "w", errors=errors, opener=_private) as out,
-                open(attempt.directory / "stderr.txt", "w", errors=errors, opener=_private) as err,
-                redirect_stdout(out),
-                redirect_stderr(err),
-                chdir(os.getcwd()),  # restores it afterwards
-                suppress(Insisted),
-                insisted_on(self._signals),
-            ):
-                return trainer.evaluate(attempt, self.slots.kind, self.slots.threads)
-            return None
-        finally:
-            if os.getpid() != own:  # a copy that the objective forked would write to the ledger
-                os._exit(0)
+        directory, errors = attempt.directory, "backslashreplace"
+        with (
+            open(directory / "stdout.txt", "w", errors=errors, opener=_private) as out,
+            open(directory / "stderr.txt", "w", errors=errors, opener=_private) as err,
+            redirect_stdout(out),
+            redirect_stderr(err),
+            suppress(Insisted),
+            insisted_on(self._signals),
+        ):
+            return trainer.evaluate(attempt, self.slots.kind, self.slots.threads)
+        return None
 
     def _write(self, attempt: Attempt, outcome: Outcome) -> Outcome:
         with locked(attempt.directory):

@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 from budgets.events import Settled
 from tests.conftest import Cli
 from tests.ledgers import every, wait_for_records
-from tests.product.product import alive_below, wait_until
 
 Found = Callable[[Path], dict[str, Any]]
 
@@ -34,25 +32,6 @@ def test_the_first_interrupt_lets_running_evaluations_finish(cli: Cli, found: Fo
     assert {str(event.status) for event in every(Settled, run)} == {"ok"}
     assert found(run)["open"] == 0
     assert cli.run(*command).returncode == 0
-
-
-def test_a_drain_that_takes_too_long_is_ended_by_its_limit(cli: Cli, found: Found) -> None:
-    run = cli.cwd / "drained/phase1/run"
-    command = (*phase1("drained", 60), "--set", "backend.drain_seconds=3")
-    process = cli.start(*command)
-    wait_for_records(process, run, 5)
-    began = time.monotonic()
-    process.send_signal(signal.SIGTERM)
-    output, _ = process.communicate(timeout=30)
-
-    assert process.returncode == 128 + signal.SIGTERM
-    assert 3.0 < time.monotonic() - began < 20
-    assert "Repeat the command to go on" in output
-    settled = every(Settled, run)
-    assert [str(event.status) for event in settled] == ["cancelled"] * 2
-    assert all(0 < event.charged_ms < 30_000 for event in settled)
-    assert found(run)["open"] == 0
-    wait_until(lambda: not alive_below(run), 5)
 
 
 def test_a_reader_who_leaves_does_not_stop_the_run(cli: Cli, found: Found) -> None:

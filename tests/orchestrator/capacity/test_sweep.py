@@ -77,14 +77,6 @@ def test_a_sweep_finds_the_law_though_it_was_killed_and_pays_once(
     assert [result.state.head for result in again] == [result.state.head for result in results]
 
 
-def test_a_document_says_where_more_do_less(make_world: MakeWorld, sphere: Objective) -> None:
-    document = found(measure(make_world(Law(3600.0, 0.1, 0.3)), sphere))
-    assert [level["regime"] for level in document["levels"]][2:] == 2 * ["retrograde"]
-    slower = (1, 1.7, 4.9, 18.5)
-    rates = [level["evaluations_per_hour"] for level in document["levels"]]
-    assert rates == pytest.approx([3600 * n / x for n, x in zip(COUNTS, slower, strict=True)], 0.02)
-
-
 def test_the_command_recommends_no_more_workers_than_there_are(command: "Command") -> None:
     words = ("--objective", "sphere", "--executor", "inline", "--workers", "1")
     answer = command("check", "workers", *words, "--set", "seconds=0.02", "--json")

@@ -1,7 +1,5 @@
 """What every executor does: inline, local and on Ray."""
 
-import os
-import signal
 import time
 from collections.abc import Callable, Iterator
 
@@ -9,7 +7,6 @@ import psutil
 import pytest
 
 from budgets.events import Status
-from objectives import registry
 from objectives.api import SetupError
 from orchestrator.execution import api
 from orchestrator.execution.api import Attempt, Executor, Outcome
@@ -110,31 +107,3 @@ def test_what_was_still_queued_at_the_end_cost_nothing(make_attempt: Make) -> No
     outcome = api.read_summary(attempt)
     assert outcome is not None
     assert (outcome.status, outcome.seconds) == (Status.CANCELLED, 0.0)
-
-
-class Meddler:
-    """Changes the process that it runs in, and returns twice."""
-
-    copy = 0
-
-    def evaluate(self, *_: object) -> None:
-        os.chdir("/")
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        self.copy = os.fork()
-        raise SystemExit(3)
-
-
-def test_what_an_objective_does_to_this_process_is_undone_and_its_copy_ended(
-    make_attempt: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    meddler = Meddler()
-    monkeypatch.setattr(registry, "load", lambda _spec: meddler)
-    attempt, here = make_attempt(), os.getpid()
-    before = (os.getcwd(), signal.getsignal(signal.SIGTERM))
-    with InlineExecutor(TWO) as executor:
-        executor.submit(attempt)
-        (outcome,) = executor.wait(1.0)
-    assert os.getpid() == here
-    assert outcome.cause.startswith("SystemExit: 3")
-    assert (os.getcwd(), signal.getsignal(signal.SIGTERM)) == before
-    assert os.waitpid(meddler.copy, 0)[1] == 0

@@ -51,14 +51,3 @@ def test_an_amendment_that_cannot_be_is_one_clear_error_and_changes_nothing(
     assert (answer.code, named in answer.err) == (2, True), answer.err
     assert "Traceback" not in answer.err
     assert (run / LEDGER).read_bytes() == before
-
-
-def test_caps_nobody_agreed_on_are_refused_and_name_amend(
-    run: Path, resume: Resume, cut: Callable[..., None]
-) -> None:
-    cut(run, 19)
-    before = (run / LEDGER).read_bytes()
-    answer = resume("--max-evals", "8", "--window", "5d")
-    assert answer.code == 2
-    assert "Caps change by: python -m orchestrator amend" in answer.err
-    assert (run / LEDGER).read_bytes() == before

@@ -4,21 +4,17 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 import pytest
 
 from budgets.events import Reserved
-from budgets.ledger import LEDGER
 from orchestrator.execution.api import CONFIG, STARTED, SUMMARY, Attempt
 from orchestrator.records.runs import Result, attempt_place
 from orchestrator.run.files import check_place
 from tests.ledgers import cut, every, state_of
 from tests.orchestrator.conftest import NOISY
-
-if TYPE_CHECKING:
-    from tests.conftest import Command
 
 RunSearch = Callable[..., Result]
 Found = Callable[[Path], dict[str, Any]]
@@ -92,24 +88,3 @@ def test_what_a_process_died_before_writing_is_written_when_the_command_is_repea
 
     assert state.head in (run / "summary.md").read_text()
     assert len(list((run / "reports").iterdir())) == 4
-
-
-@pytest.mark.parametrize(
-    ("harm", "why"),
-    [
-        ("no record", "holds no whole record to save. Begin again with: mv "),
-        ("none", "is whole: there is nothing to salvage. Repeat the run's command"),
-        ("a place in use", "--salvage: expected a new directory outside of "),
-    ],
-)
-def test_a_salvage_that_cannot_be_is_refused(
-    run: Path, command: "Command", tmp_path: Path, harm: str, why: str
-) -> None:
-    if harm == "no record":
-        (run / LEDGER).write_bytes(b"")
-    elif harm == "a place in use":
-        cut(run, 24)
-        (tmp_path / "saved").write_text("mine")
-    answer = command("verify", run.name, "--salvage", "saved")
-    assert (answer.code, why in answer.err) == (2, True), answer.err
-    assert (tmp_path / "saved").exists() == (harm == "a place in use")

@@ -64,18 +64,6 @@ def test_the_mean_is_put_where_the_function_is_lowest(strategy: Strategy) -> Non
     assert advice.centre == pytest.approx(lowest_in_reach, abs=0.01)
 
 
-def test_nothing_is_advised_of_fewer_than_two_healthy_scores_a_knob_and_four(
-    strategy: Strategy,
-) -> None:
-    first, second = draw(2)
-    scores = second.scores()
-    enough = [first, closed(1, second.points, [None, None, *scores[2:]])]
-    too_few = [first, closed(1, second.points, [None, None, None, *scores[3:]])]
-    assert guided(enough, 6, strategy, SIGMA) is not None
-    assert guided(too_few, 6, strategy, SIGMA) is None
-    assert guided([first], 6, strategy, SIGMA) is None
-
-
 @pytest.mark.parametrize("start", [(0.5, 0.5, 0.5), (0.02, 0.98, 0.5), (1e-9, 1e-9, 1e-9)])
 @pytest.mark.parametrize("slope", [1.0, -1.0])
 def test_the_mean_stays_within_reach_and_in_the_cube(start: Point, slope: float) -> None:
