@@ -79,7 +79,7 @@ def amend(
     The run must not be running; its next session keeps the new caps. Writes one record.
     """
     from orchestrator.look import text
-    from orchestrator.look.answer import in_short
+    from orchestrator.look.answer import answer
     from orchestrator.look.document import document as document_of
     from orchestrator.look.run import Run
     from orchestrator.plan.resolve import window_of
@@ -98,7 +98,7 @@ def amend(
     state = amend_run(directory, changes, reason_of(context), system_clock())
     view = Run(state, datetime.now(UTC), directory)
     said = f"{directory}: amended. Planned: {text.amended(state.amended[-1])}"
-    return Answer(lambda: document_of(view), [said, in_short(view), REPEAT])
+    return Answer(lambda: document_of(view), [said, answer(view).headline, REPEAT])
 
 
 def table(

@@ -66,12 +66,6 @@ def answer(run: Run) -> Answer:
     return (_over if run.is_search else _measured)(run)
 
 
-def in_short(run: Run) -> str:
-    """Return the verdict, or the progress, in a line."""
-    own = answer(run)
-    return f"{own.title}: {own.sentence}"
-
-
 def _answer(run: Run, title: str, mood: Mood, step: NextStep, sentence: str, **said: str) -> Answer:
     """Return an answer with what is the same for every run."""
     sure = "Not at all."

@@ -16,7 +16,7 @@ from budgets.formatting import one_line
 from budgets.verdict import Point, recommendation, winner
 from objectives.secrets import redacted
 from orchestrator.look import text
-from orchestrator.look.answer import answer, in_short
+from orchestrator.look.answer import answer
 from orchestrator.look.files import measured_in
 from orchestrator.look.run import Run
 
@@ -32,7 +32,7 @@ FACTS = (  # properties of `Run` under their own names
     *("decision", "last", "counts", "balances", "deadline", "usage", "pace"),
     *("eval_seconds", "generations", "attempts", "slots", "failures", "baseline", "noise_band"),
     *("knobs", "findings", "check", "proxy"),
-    *("campaign", "matrix"),
+    "campaign",
 )
 
 
@@ -66,7 +66,7 @@ def result(run: Run, *facts: str) -> dict[str, Any]:
     """Return some facts of the run, with the verdict in a line and the record they are as of."""
     found = {name: plain_values(getattr(run, name)) for name in facts}
     ledger = {"records": run.state.records, "head": run.state.head}
-    return {"sentence": in_short(run), **found, "ledger": ledger}
+    return {"sentence": answer(run).headline, **found, "ledger": ledger}
 
 
 def best_document(run: Run) -> dict[str, Any]:

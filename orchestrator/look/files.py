@@ -22,8 +22,6 @@ HEARTBEAT_BYTES, CURVE_BYTES = 4096, 16 << 20  # of a file's end
 MOST_NAME = 80  # characters of a device's name
 CURVE_POINTS = 200
 Curve = tuple[tuple[float, ...], tuple[float, ...]]  # steps, and a loss at each
-STEPS = ("step", "steps", "global_step", "iteration", "iter")  # as programs name it
-LOSSES = ("loss", "train_loss", "training_loss", "train/loss")
 UNITS = {"nanochat": "held-out bits per byte"}  # of an objective's score
 
 
@@ -59,11 +57,12 @@ def _objects(directory: Path, place: str, most_bytes: int) -> Iterator[dict[str,
             yield found
 
 
-def _number(said: dict[str, Any], *names: str) -> float | None:
-    """Return the first finite number under one of the names."""
-    values = (said.get(name) for name in names)
-    numbers = (v for v in values if isinstance(v, int | float) and not isinstance(v, bool))
-    return next((float(number) for number in numbers if math.isfinite(number)), None)
+def _number(said: dict[str, Any], name: str) -> float | None:
+    """Return the finite number under that name."""
+    value = said.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value)
 
 
 def heartbeat(directory: Path, place: str) -> dict[str, Any]:
@@ -71,17 +70,14 @@ def heartbeat(directory: Path, place: str) -> dict[str, Any]:
     started = list(_objects(directory, f"{place}/{STARTED}", HEARTBEAT_BYTES))
     if not started:
         return {"doing": "starting"}
-    beats = list(_objects(directory, f"{place}/{METRICS}", HEARTBEAT_BYTES))
     found: dict[str, Any] = {}
-    for name in ("step", "loss", "progress"):
-        known = [number for beat in beats if (number := _number(beat, name)) is not None]
-        found[name] = known[-1] if known else None
-    if not 0 <= (found["progress"] or 0.0) <= 1:
-        found["progress"] = None
+    for beat in _objects(directory, f"{place}/{METRICS}", HEARTBEAT_BYTES):
+        numbers = {name: _number(beat, name) for name in ("step", "loss", "progress")}
+        found |= {name: number for name, number in numbers.items() if number is not None}
+    if not 0 <= found.get("progress", 0.0) <= 1:
+        del found["progress"]
     device = started[-1].get("device")
-    if isinstance(device, str) and device:
-        found["device"] = device[:MOST_NAME]
-    return found
+    return found | ({"device": device[:MOST_NAME]} if isinstance(device, str) else {})
 
 
 def scored_by(state: RunState) -> str:
@@ -99,10 +95,10 @@ def measured_in(state: RunState) -> str:
 def curve(directory: Path, state: RunState, place: str) -> Curve | None:
     """Return a loss over the steps of an attempt, if it left one."""
     beats = list(_objects(directory, f"{place}/{METRICS}", CURVE_BYTES))
-    for loss in (*LOSSES, scored_by(state)):
+    for loss in ("loss", scored_by(state)):
         last, points = -math.inf, list[tuple[float, float]]()
         for said in beats:
-            step, value = _number(said, *STEPS), _number(said, loss)
+            step, value = _number(said, "step"), _number(said, loss)
             if step is not None and value is not None and step > last:
                 last = step
                 points.append((step, value))

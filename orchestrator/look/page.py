@@ -73,9 +73,14 @@ class Answer:
         found = {"Found": self.found, "How sure": self.sure}
         return but | found | {"Cost": self.cost, "Next": self.next}
 
+    @property
+    def headline(self) -> str:
+        """The verdict, or the progress, in a line."""
+        return f"{self.title}: {self.sentence}"
+
     def lines(self) -> Iterator[str]:
         """Yield the answers for a terminal, the verdict first."""
-        yield f"{self.title}: {self.sentence}"
+        yield self.headline
         yield from (f"{name}: {said}" for name, said in self.parts.items())
         yield from (f"  {line}" for line in self.commands)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from budgets import checks
 from budgets import schedule as schedules
 from budgets.accounts import Attempt as Recorded
-from budgets.effects import CampaignReport, Matrix, campaign_report, matrix_of
+from budgets.effects import CampaignReport, campaign_report, matrix_of
 from budgets.events import Reserved, Settled, Status
 from budgets.failures import cause_of
 from budgets.plan import Calibration, ComparisonName, Frozen, Plan
@@ -28,7 +28,6 @@ from budgets.stats import Gain, NamedGain
 from budgets.verdict import Findings, findings, recommendation
 from objectives.space import Knob as Scale
 from orchestrator.look.files import heartbeat
-from orchestrator.matrix.manifest import in_flight
 from orchestrator.records.objective import best_point
 from orchestrator.records.runs import ReplayError, attempt_place
 from orchestrator.records.standing import OVER, Standing, standing_of
@@ -338,12 +337,8 @@ class Run:
         found = [self._busy(one, expected) for one in self.state.running_attempts()]
         workers = self.state.opened[-1].workers if self.standing.goes_on else 0
         idle = set(range(workers)) - {one.slot for one in found}
-        found += [Slot(slot=number, device=self._cpu) for number in idle]
+        found += [Slot(slot=number) for number in idle]
         return tuple(sorted(found, key=lambda one: one.slot))
-
-    @property
-    def _cpu(self) -> str:
-        return "cpu" * (self.plan.devices.kind == "cpu")
 
     def _busy(self, attempt: Recorded, expected: float | None) -> Slot:
         batch, reserved = self.state.batch(attempt.reserved), attempt.reserved
@@ -354,7 +349,7 @@ class Run:
         if self.standing.goes_on and attempt.session == len(self.state.opened) - 1:
             since = (self.now - self.last).total_seconds()
             seconds = max(0.0, one.ended + since - one.began)
-        fields = {"device": self._cpu, "doing": "running", "seconds": seconds} | said
+        fields = {"doing": "running", "seconds": seconds} | said
         return Slot(
             slot=reserved.slot or 0,
             what=one.what,
@@ -520,13 +515,6 @@ class Run:
             return None
         rate, is_over = self.plan.thresholds.alive_level, self.decision in ("done", "stop")
         return campaign_report(matrix_of(self.state), rate, is_over=is_over)
-
-    @cached_property
-    def matrix(self) -> Matrix | None:
-        """The cells of a campaign, condition by seed."""
-        if self.plan.campaign is None:
-            return None
-        return in_flight(matrix_of(self.state), self.standing)
 
     @cached_property
     def edges_ms(self) -> tuple[int, ...]:

@@ -120,23 +120,19 @@ def _check(run: Run, found: Liveness) -> Iterator[Block]:
     yield (
         f"The baseline scores {found.baseline:.5g} over {found.seeds} seeds; "
         f"{better_when(run.plan.direction)}. Each knob was moved alone, down and up, on the same "
-        f"seeds. Effects are in {unit}; t is an effect in standard errors, and beyond "
-        f"{found.t_limit:.1f} it moves the score."
+        f"seeds. Effects are in {unit}."
     )
     rows = []
     for one in found.knobs:
         ends = {end.end: _end(end, found.noise or 1.0) for end in one.ends}
-        low, high = (ends.get(end, "baseline") for end in ("low", "high"))
-        moves = {">low (t)": low, ">high (t)": high, "better": one.better or ""}
-        rows.append({"knob": one.knob, "verdict": one.verdict, **moves})
+        moves = {f">{end}": ends.get(end, "baseline") for end in ("low", "high")}
+        rows.append({"knob": one.knob, "verdict": one.verdict, **moves, "better": one.better or ""})
     yield from table("What each knob does to the score", rows)
 
 
 def _end(end: EndEffect, unit: float) -> str:
-    """Return an effect and its t, or how its evaluations failed."""
-    if end.difference is None:
-        return _failed(end.statuses)
-    return f"{end.difference / unit:+.3g} ({'exact' if end.t is None else f'{end.t:+.3g}'})"
+    """Return an effect, or how its evaluations failed."""
+    return _failed(end.statuses) if end.difference is None else f"{end.difference / unit:+.3g}"
 
 
 def _failed(statuses: Mapping[str, int]) -> str:

@@ -49,7 +49,7 @@ UNREADABLE = (LedgerCorruptError, ImpossibleEventError, ValueError, OSError)
 
 
 class Entry(NamedTuple):
-    """A run of the list, or the reason why it cannot be read as its answer."""
+    """A run of the list; its answer says why it cannot be read where that is so."""
 
     id: str
     place: str  # its directory, relative to the root

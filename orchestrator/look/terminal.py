@@ -55,8 +55,6 @@ def status_lines(run: Run, most_slots: int = MOST_SLOTS) -> Iterator[str]:
     for place, line in enumerate(text.balances(run, with_reserved=True)):
         yield f"{'' if place else 'budget':11s}  {line}"
     yield f"{'files':11s}  {run.directory}"
-    if run.matrix is not None:
-        yield from ("", *text.matrix(run.matrix))
 
 
 def tell(run: Run, as_markdown: Callable[[str], None], say: Callable[[str], None]) -> None:
@@ -101,9 +99,7 @@ def slot_lines(slots: tuple[Slot, ...], most: int) -> list[str]:
 
 
 def _cells(slot: Slot) -> tuple[str, str, str, str]:
-    """Return the device, how long it has been busy, with what, and how far it is."""
-    is_named = slot.device not in ("", "cpu")
-    device = f"device {slot.device}" if is_named else f"{slot.device or 'slot'} {slot.slot + 1}"
+    """Return the slot and its device, how long it has been busy, with what, and how far it is."""
     took = "" if slot.seconds is None else precise_duration(slot.seconds)
     if took and slot.expected_seconds is not None:
         took += f" of ~{precise_duration(slot.expected_seconds)}"
@@ -115,7 +111,12 @@ def _cells(slot: Slot) -> tuple[str, str, str, str]:
         f"{slot.progress or 0:.0%}": slot.progress is not None,
         f"loss {number(slot.loss, 4)}": slot.loss is not None,
     }
-    return device, took, slot.what, ", ".join(note for note, is_so in notes.items() if is_so)
+    return (
+        f"slot {slot.slot} {slot.device}",
+        took,
+        slot.what,
+        ", ".join(note for note, is_so in notes.items() if is_so),
+    )
 
 
 # A line for each record

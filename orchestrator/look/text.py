@@ -3,32 +3,26 @@
 The functions of the second half, about rules and verdicts, return clauses without a full stop.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from statistics import fmean
 
 from budgets import verdict
-from budgets.effects import CampaignReport, Matrix
+from budgets.effects import CampaignReport
 from budgets.events import Amended, Decided, Fired, Overridden, Status
 from budgets.formatting import (
     counted,
     duration,
     in_bytes,
     listed,
-    number,
     percent,
     precise_duration,
     quoted,
     sentence_case,
-    shortened,
 )
 from budgets.schedule import GOOD_ACCURACY, Pace, next_action
 from budgets.state import Batch, RunState
 from budgets.stats import Gain, NamedGain, better
 from orchestrator.look.run import Balance, Knob, Run
 from orchestrator.plan.differences import objection
-
-MOST_NAME = 48  # characters of a condition
 
 RULES = {
     "crash_rate": "{failed} of {planned} evaluations of {where} failed (limit {limit:.0%}): "
@@ -265,7 +259,9 @@ def campaign(found: CampaignReport) -> str:
     if not found.is_over:
         return f"{settled} of {found.evaluations} evaluations settled."
     failed, beyond = settled - found.statuses.get("ok", 0), beyond_chance(found)
-    said = f"Beyond chance: {listed(beyond, 4)}." if beyond else "No difference is beyond chance."
+    said = (
+        f"Beyond chance: {'; '.join(beyond[:4])}." if beyond else "No difference is beyond chance."
+    )
     return f"{settled} of {found.evaluations} evaluations settled, {failed} failed. {said}"
 
 
@@ -273,18 +269,6 @@ def beyond_chance(found: CampaignReport) -> list[str]:
     """Return the differences that are more than chance."""
     shown = (one for one in found.gains if one.is_found)
     return [f"{one.name} against {one.against} is {difference(one)}" for one in shown]
-
-
-def matrix(own: Matrix) -> Iterator[str]:
-    """Yield a line for each condition: its name, mean score, and how its cells stand."""
-    names = shortened([one.name for one in own.campaign.conditions], MOST_NAME)
-    for name, row in zip(names, own.rows, strict=True):
-        scores = [cell.score for cell in row if cell.score is not None]
-        said = ", ".join(
-            f"{count} {status}" for status, count in Counter(cell.status for cell in row).items()
-        )
-        mean = number(fmean(scores) if scores else None)
-        yield f"{name:{max(map(len, names))}}  {mean:>10}  {said}"
 
 
 # Rules

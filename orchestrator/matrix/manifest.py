@@ -1,13 +1,11 @@
-"""`manifest.json`: the runs of a campaign and their directories; and their status."""
+"""`manifest.json`: the runs of a campaign and their directories."""
 
 from pathlib import Path
 
-from budgets.effects import PENDING, RUNNING, Cell, Matrix
 from budgets.events import Reserved
 from budgets.state import RunState
 from budgets.storage import document, write_aside
 from orchestrator.records.runs import attempt_place
-from orchestrator.records.standing import Standing
 
 MANIFEST = "manifest.json"
 
@@ -34,18 +32,3 @@ def write_manifest(directory: Path, state: RunState) -> None:
         "runs": runs,
     }
     write_aside(directory / MANIFEST, document(manifest))
-
-
-def in_flight(matrix: Matrix, standing: Standing) -> Matrix:
-    """Return the matrix with the host of running cells; pending if their process is gone."""
-
-    def seen(cell: Cell) -> Cell:
-        if cell.status != RUNNING:
-            return cell
-        if not standing.goes_on:
-            return cell.model_copy(update={"status": PENDING, "note": "interrupted"})
-        note = ", ".join(filter(None, (cell.note, standing.host and f"on {standing.host}")))
-        return cell.model_copy(update={"note": note})
-
-    rows = tuple(tuple(map(seen, row)) for row in matrix.rows)
-    return matrix.model_copy(update={"rows": rows})

@@ -81,7 +81,7 @@ def test_of_many_devices_overdue_ones_come_first_and_the_rest_is_counted() -> No
     slots[299] = Slot(slot=299, device="cpu")
     lines = slot_lines(tuple(slots), 4)
     assert len(lines) == 4
-    assert lines[0].startswith("cpu 201 ")
+    assert lines[0].startswith("slot 200 cpu ")
     assert lines[-1] == "and 297 more"
 
 
