@@ -93,7 +93,7 @@ backend = { executor = "inline", workers = 1 }
     configs = sorted(toy.glob("eval/gen_0000/cand_*/seed_*/config.json"))
     limits = [orjson.loads(path.read_bytes())["limits"]["wall_seconds"] for path in configs]
     assert limits[0] == 100
-    assert 150 < limits[1] <= 200  # the evaluation at its end is no longer
+    assert 150 < limits[1] < 210  # the evaluation at its end is no longer
 
 
 # What it would take
@@ -103,7 +103,7 @@ backend = { executor = "inline", workers = 1 }
 def test_a_stated_time_is_scaled_to_each_condition_and_the_longest_must_find_its_limit_free(
     cap: float, verdict: str, command: Command, tmp_path: Path
 ) -> None:
-    """Expected 54 s; 30 s are reserved for the short one, 20 * 4.4 + 10 = 99 s for the long one."""
+    """Expected 43 s; 30 s are reserved for the short one, 20 * 4.6 + 10 = 103 s for the long one."""
     (tmp_path / "file.toml").write_text(f"""
 objective = "nanochat"
 training = {{ n_layer = 2, n_embd = 32, sequence_len = 64, target_flops = 3e9 }}
@@ -118,9 +118,9 @@ backend.workers = 2
     found = orjson.loads(answer.out)
     short, long = found["conditions"]
     assert short["seconds"] == 5.0
-    assert long["seconds"] == pytest.approx(22.1, abs=0.1)  # 8 x the training, scored once as well
-    # on two devices, after 10 s of start-up: the long one beside 5 + 5 + 22.1 s
-    assert found["forecast"]["hours_p50"] == pytest.approx((10 + 5 + 5 + 22.1) / 3600, rel=0.01)
+    assert long["seconds"] == pytest.approx(23.2, abs=0.1)  # 8 x the training, scored once as well
+    # on two devices, after 10 s of start-up: the long one beside 5 + 5 + 23.2 s
+    assert found["forecast"]["hours_p50"] == pytest.approx((10 + 5 + 5 + 23.2) / 3600, rel=0.01)
     (fits,) = (one for one in found["checklist"] if "under the caps" in one["question"])
     assert fits["verdict"] == verdict, fits
 
