@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
 from budgets.stats import total
-from objectives.api import ObjectiveSpec
+from objectives.api import ObjectiveSpec, Variant
 from objectives.space import SearchSpace
 
 Phase = Literal["calibration", "check", "phase1", "phase2", "campaign"]
@@ -230,14 +230,6 @@ class SearchPlan(PlanPart):
     start: tuple[float, ...]  # a point of the unit cube
     shape: tuple[tuple[float, ...], ...] | None = None  # covariance matrix, of mean diagonal 1
     known: tuple[UnitPoint, ...] = ()  # good points: the search's first candidates
-
-
-class Variant(PlanPart):
-    """The objective with some of its settings changed."""
-
-    label: str
-    settings: dict[str, Any]  # to lay over the objective's
-    cost_factor: float = Field(default=1.0, gt=0)  # expected duration, relative to the objective's
 
 
 class Configuration(PlanPart):

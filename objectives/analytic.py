@@ -14,8 +14,6 @@ optimum is at z = 1 + bias (1 - effort), so a short evaluation may rank points w
 only a share of every gain is left, `persists` at effort 4.
 """
 
-import hashlib
-import json
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -24,7 +22,7 @@ from itertools import pairwise
 from random import Random
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from objectives.api import (
     Context,
@@ -33,13 +31,12 @@ from objectives.api import (
     Measurement,
     Objective,
     ObjectiveError,
-    ObjectiveSpec,
     Variant,
+    digest,
 )
-from objectives.settings import parse
+from objectives.settings import Settings
 from objectives.space import Knob, SearchSpace
 
-VERSION = 1  # part of the fingerprint: raise it with any change that moves a score
 CLIFF_EDGE = 0.6  # of x0, whose optimum is 0.5
 TRAP_SD = 5.0
 HEARTBEAT_SECONDS = 0.1
@@ -76,13 +73,11 @@ def _extra(default: Any, **limits: Any) -> Any:
     return Field(default=default, exclude_if=lambda value: value == default, **limits)
 
 
-class AnalyticSettings(BaseModel):
+class AnalyticSettings(Settings):
     """What a user may set. A seed and a point have the same noise and failure everywhere.
 
     Settings after the first five are recorded only where they differ from their default.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     dimension: int = Field(default=10, ge=2, le=1000)  # CMA-ES needs two
     noise: float = Field(default=0.0, ge=0, le=0.1)  # sd added; 5 of it keep the score positive
@@ -110,26 +105,16 @@ class InjectedError(ObjectiveError):
 class AnalyticObjective(Objective):
     """One of `sphere`, `ellipsoid`, `rosenbrock`, `cliff`, `idle`, `noise`."""
 
-    name: str
-    settings: AnalyticSettings
+    model = AnalyticSettings
+    budget_settings, budget_unit = ("effort",), "effort"
+
+    config: AnalyticSettings
 
     @classmethod
     def from_settings(cls, name: str, settings: Mapping[str, Any]) -> Self:
-        """Return the objective `name`. Raises ValueError on a wrong name or setting.
-
-        Only `noise` has noise by default: 0.01, about a short training's from seed to seed.
-        """
-        if name not in FUNCTIONS:
-            raise ValueError(
-                f"unknown analytic objective {name!r}: expected one of {', '.join(FUNCTIONS)}"
-            )
+        """Only `noise` has noise by default: 0.01, about a short training's from seed to seed."""
         defaults = {"noise": 0.01} if name == "noise" else {}
-        return cls(name, parse(AnalyticSettings, {**defaults, **settings}, name))
-
-    @property
-    def spec(self) -> ObjectiveSpec:
-        """Name and settings; the first five with their defaults."""
-        return ObjectiveSpec(name=self.name, settings=self.settings.model_dump())
+        return super().from_settings(name, {**defaults, **settings})
 
     @property
     def space(self) -> SearchSpace:
@@ -137,27 +122,13 @@ class AnalyticObjective(Objective):
         return SearchSpace(
             knobs=tuple(
                 Knob(name=f"x{i}", kind="linear", low=-1.0, high=1.0, baseline=0.0)
-                for i in range(self.settings.dimension)
+                for i in range(self.config.dimension)
             )
         )
 
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256 (hex) of name, settings, space and code version."""
-        identity = {
-            "name": self.name,
-            "settings": self.settings.model_dump(),
-            "space": self.space.model_dump(),
-            "version": VERSION,
-        }
-        return hashlib.sha256(_canonical(identity)).hexdigest()
-
     def scaled(self, factor: float) -> Variant | None:
         """Return `factor` times the effort; None above 4."""
-        effort = self.settings.effort * factor
-        if effort > MOST_EFFORT:
-            return None
-        return Variant(label=f"{factor:g} x effort", settings={"effort": effort}, length=factor)
+        return None if self.config.effort * factor > MOST_EFFORT else super().scaled(factor)
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         """Spend the time, then score.
@@ -165,7 +136,7 @@ class AnalyticObjective(Objective):
         Raises DivergedError past the cliff's edge and within `nan_radius`, InjectedError at the
         `failure_rate`.
         """
-        settings = self.settings
+        settings = self.config
         x = tuple(float(knobs[f"x{i}"]) for i in range(settings.dimension))
         spent = _spend(settings.seconds * settings.effort, settings.busy, context.heartbeat)
         if _draws("failure", seed, x).random() < settings.failure_rate:
@@ -183,7 +154,7 @@ class AnalyticObjective(Objective):
         return x[:-1] if self.name == "idle" else x
 
     def _noise_free(self, x: tuple[float, ...]) -> float:
-        settings, function = self.settings, FUNCTIONS[self.name]
+        settings, function = self.config, FUNCTIONS[self.name]
         z = tuple(value / (-0.5 if i % 2 else 0.5) for i, value in enumerate(x))
         read = self._read(z)
         distance = math.dist(read, (1.0,) * len(read)) / math.sqrt(len(read))
@@ -199,7 +170,7 @@ class AnalyticObjective(Objective):
 
     def _noise(self, seed: int, read: tuple[float, ...]) -> float:
         """Return the noise of the seed, the point and a trap. Every effort draws its own."""
-        settings = self.settings
+        settings = self.config
         own = "" if settings.effort == 1.0 else f" at effort {settings.effort}"
         noise_sd, seed_sd = (
             sd / math.sqrt(settings.effort) for sd in (settings.noise, settings.seed_noise)
@@ -212,11 +183,7 @@ class AnalyticObjective(Objective):
 
 def _draws(purpose: str, seed: int, x: tuple[float, ...]) -> Random:
     """Return a generator keyed by its purpose: the same in every process and on every machine."""
-    return Random(hashlib.sha256(_canonical([purpose, seed, x])).digest())  # noqa: S311  # no secret
-
-
-def _canonical(value: object) -> bytes:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+    return Random(bytes.fromhex(digest([purpose, seed, x])))  # noqa: S311  # no secret
 
 
 def _spend(seconds: float, busy: bool, heartbeat: Callable[[Mapping[str, float]], None]) -> float:

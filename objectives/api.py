@@ -5,14 +5,18 @@ gives the same score, bit for bit. It owns its configuration and its search spac
 what it needs to train only inside `evaluate` and `preflight`, so that planning stays quick.
 """
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from objectives.settings import Settings, parse
 from objectives.space import SearchSpace
 
 Knobs = Mapping[str, float]
@@ -88,7 +92,7 @@ class Variant(BaseModel):
 
     label: str = Field(min_length=1)  # plain words for reports: "synapses off"
     settings: dict[str, Any]  # laid over the objective's own
-    length: float = Field(default=1.0, gt=0, allow_inf_nan=False)  # duration over the objective's
+    cost_factor: float = Field(default=1.0, gt=0, allow_inf_nan=False)  # duration over its own
 
 
 class Flops(NamedTuple):
@@ -144,23 +148,59 @@ class CommandLine:
     environment: Mapping[str, str]  # the whole of it
 
 
+def digest(value: Any) -> str:
+    """Return the SHA-256 (hex) of a JSON value."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
 class Objective(ABC):
     """Knobs and a seed in, a `Measurement` out."""
 
+    model: ClassVar[type[Settings]]  # of `config`
+    version: ClassVar[int] = 1  # raise it with any change of ours that moves a score
+    unscored: ClassVar[frozenset[str]] = frozenset()  # settings that decide no score
+    budget_settings: ClassVar[tuple[str, ...]] = ()  # how much is computed: the first set decides
+    budget_unit: ClassVar[str] = "budget"
+
+    name: str
+    config: Any
+
+    @classmethod
+    def from_settings(cls, name: str, settings: Mapping[str, Any]) -> Self:
+        """Raises ValueError on an unknown or a wrong setting."""
+        return cls(name, parse(cls.model, settings, name))
+
     @property
-    @abstractmethod
     def spec(self) -> ObjectiveSpec:
         """Name and settings; `objectives.registry.load(spec)` gives an equal objective."""
+        settings = self.config.model_dump(mode="json", exclude_none=True)
+        return ObjectiveSpec(name=self.name, settings=settings)
 
     @property
     @abstractmethod
     def space(self) -> SearchSpace:
         """The knobs, their ranges and their baseline."""
 
-    @property
-    @abstractmethod
+    @cached_property  # histories compare it with that of every earlier run
     def fingerprint(self) -> str:
-        """SHA-256 (hex) of everything that decides a score: settings, space, data, code version."""
+        """SHA-256 (hex) of everything that decides a score.
+
+        Raises SetupError when data cannot be read.
+        """
+        settings = self.spec.settings
+        parts = {
+            "name": self.name,
+            "settings": {n: v for n, v in settings.items() if n not in self.unscored},
+            "space": self.space.model_dump(),
+            "version": self.version,
+        }
+        return digest({**parts, **self.identity()})
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return what decides a score besides settings and space: hashes of data and code."""
+        return {}
 
     @property
     def provenance(self) -> Mapping[str, str | int]:
@@ -179,8 +219,15 @@ class Objective(ABC):
         """Return the comparisons that every verdict makes, at equal FLOPs; there may be none."""
         return ()
 
-    def scaled(self, factor: float) -> Variant | None:  # noqa: ARG002
-        """Return the same training with `factor` (above 0) times the budget; None without one."""
+    def scaled(self, factor: float) -> Variant | None:
+        """Return the same with `factor` times the budget, whole if it is; None without one."""
+        for name in self.budget_settings:
+            if (amount := getattr(self.config, name)) is not None:
+                scaled = round(amount * factor) if isinstance(amount, int) else amount * factor
+                if scaled <= 0:
+                    return None
+                label, cost = f"{factor:g} x {self.budget_unit}", scaled / amount
+                return Variant(label=label, settings={name: scaled}, cost_factor=cost)
         return None
 
     def flops(self) -> Flops | None:

@@ -14,14 +14,15 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
-from typing import Any, Self
+from typing import Any
+
+from pydantic import Field
 
 from objectives.api import Context, Knobs, Measurement, ObjectiveSpec, SetupError
 from objectives.files import replace
 from objectives.function import PREFIX, UserFunction, beating, find, measured, surroundings
 from objectives.program import ProgramConfig, ProgramObjective
 from objectives.registry import CALLABLE
-from objectives.settings import parse
 
 DEPTH = 8
 """How deep values inside values are looked at."""
@@ -33,18 +34,15 @@ class CallableConfig(ProgramConfig):
     directory: str  # modules of the user's are imported from there
     folder: str | None = None  # of pickled functions; None: its caller evaluates (ask and tell)
     budget: int | float | None = None  # third argument
+    code: dict[str, str] = Field(default={})  # `fingerprint` of the function by its name
 
 
 @dataclass(frozen=True)
 class CallableObjective(ProgramObjective[CallableConfig]):
     """A function that each evaluation's process reads from a file."""
 
-    unscored = frozenset({"directory", "folder"})
-
-    @classmethod
-    def from_settings(cls, name: str, settings: Mapping[str, Any]) -> Self:
-        """Return the objective of these settings. Raises ValueError on a wrong one."""
-        return cls(name, parse(CallableConfig, settings, name))
+    model = CallableConfig
+    unscored = ProgramObjective.unscored | {"directory", "folder"}
 
     @property
     def preload(self) -> tuple[str, ...]:
@@ -77,7 +75,7 @@ class CallableObjective(ProgramObjective[CallableConfig]):
             raise SetupError(
                 f"{self.name} is evaluated by the program that asks and tells: run that again"
             )
-        ((name, digest),) = (self.config.code or {}).items()
+        ((name, digest),) = self.config.code.items()
         return Path(self.config.folder, f"{name}-{digest[:16]}.pickle")
 
     def _read(self) -> tuple[list[str], bytes]:

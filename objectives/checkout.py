@@ -25,7 +25,7 @@ from objectives.environment import (
 from objectives.files import absolute, cache_directory
 from objectives.program import ProgramConfig, ProgramObjective
 from objectives.results import Failure, Locator, Results
-from objectives.settings import parse, unknown
+from objectives.settings import unknown
 
 MODULE = "scripts.base_train"
 SHIM = Path(__file__).with_name("shim.py")
@@ -114,21 +114,18 @@ class CheckoutConfig(ProgramConfig):
 class CheckoutObjective(ProgramObjective[CheckoutConfig]):
     """Trains nanochat for `target_flops` and scores it on the shard that it holds out."""
 
-    budget_setting, budget_unit, place_setting = "target_flops", "FLOPs", "checkout"
-    unscored = frozenset({"checkout", "data", "tokenizer"})  # what lies there decides
-
-    @classmethod
-    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """Raises ValueError on an unknown or a wrong setting, and on what is not a checkout."""
-        config = parse(CheckoutConfig, settings, "nanochat checkout")
-        if config.code is None and not config.source.is_file():
-            raise ValueError(
-                f"checkout: {config.checkout} has no {MODULE}: expected a clone of "
-                "https://github.com/karpathy/nanochat"
-            )
-        return cls("nanochat", config).pinned()
+    model = CheckoutConfig
+    budget_settings, budget_unit = ("target_flops",), "FLOPs"
+    place_setting = "checkout"
+    # what lies there decides
+    unscored = ProgramObjective.unscored | {"checkout", "data", "tokenizer"}
 
     def program_files(self) -> tuple[Path]:
+        if not self.config.source.is_file():
+            raise ValueError(
+                f"checkout: {self.config.checkout} has no {MODULE}: expected a clone of "
+                "https://github.com/karpathy/nanochat"
+            )
         return (self.config.source,)
 
     def data(self) -> dict[str, str | int]:

@@ -6,7 +6,7 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -21,7 +21,7 @@ from objectives.environment import (
 from objectives.files import absolute
 from objectives.program import BUDGET, ProgramConfig, ProgramObjective, files_of_module
 from objectives.results import KNOBS, Failure, Locator, Results, compiled
-from objectives.settings import cut, parse
+from objectives.settings import cut
 
 Scalar = bool | int | float | str
 Send = Literal["argv", "key=value", "flags", "json"]
@@ -132,12 +132,8 @@ class CommandConfig(ProgramConfig):
 class CommandObjective(ProgramObjective[CommandConfig]):
     """Starts a program, listens to it and reads its score."""
 
-    unscored = frozenset({"measures"})
-
-    @classmethod
-    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """Raises ValueError on a wrong setting, SetupError where the sources cannot be read."""
-        return cls("command", parse(CommandConfig, settings, "command")).pinned()
+    model = CommandConfig
+    unscored = ProgramObjective.unscored | {"measures"}
 
     def program_files(self) -> Iterator[Path]:
         """Yield files and modules among the arguments, and the program if it is the user's own."""

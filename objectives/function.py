@@ -30,7 +30,7 @@ from objectives.environment import ONE_PROCESS, record
 from objectives.files import absolute, replace
 from objectives.process import LEAST_CPU_SHARE, Heartbeat, cpu_seconds
 from objectives.program import IGNORED, ProgramConfig, ProgramObjective, files_of_module
-from objectives.settings import cut, in_words, parse
+from objectives.settings import cut, in_words
 
 PREFIX = "python:"
 CHECK_SECONDS = 2.0  # between two looks at the CPU time
@@ -69,23 +69,12 @@ class UserFunction(BaseModel, frozen=True):
 class FunctionObjective(ProgramObjective[FunctionConfig]):
     """A function that is imported in the process of each evaluation, and nowhere else."""
 
-    unscored = frozenset({"directory"})
-
-    @classmethod
-    def from_settings(cls, name: str, settings: Mapping[str, Any]) -> Self:
-        """Return the function of that name. Imports nothing of it.
-
-        Raises ValueError on a wrong setting, and where there is no such module; SetupError where
-        its sources cannot be read.
-        """
-        objective = cls(name, parse(FunctionConfig, settings, name))
-        if objective.config.code is None:  # not on record: of a run that is, files may be gone
-            find(name, objective.directory)
-        return objective.pinned()
+    model = FunctionConfig
+    unscored = ProgramObjective.unscored | {"directory"}
 
     def program_files(self) -> Iterator[Path]:
         """Yield the module's file, and what importing it reads of the packages around it."""
-        user = self._found()
+        user = find(self.name, self.directory)
         yield user.file
         yield from files_of_module(user.module, (self.directory,))
 

@@ -7,7 +7,6 @@ those and no others. A program may write new ones beside them, copies of itself 
 """
 
 import ast
-import json
 import os
 import platform
 import time
@@ -20,9 +19,9 @@ from glob import iglob
 from hashlib import sha256
 from importlib import metadata
 from pathlib import Path, PurePath
-from typing import ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from objectives import process
 from objectives.api import (
@@ -33,10 +32,11 @@ from objectives.api import (
     Objective,
     ObjectiveSpec,
     SetupError,
-    Variant,
+    digest,
 )
 from objectives.environment import PACKAGES, record
 from objectives.results import Results
+from objectives.settings import Settings
 from objectives.space import DeclaredKnob, SearchSpace
 
 BUDGET = "budget"
@@ -48,10 +48,8 @@ IGNORED = frozenset({"__pycache__", "node_modules", "site-packages", "wandb", "v
 """Directories without the user's own source, beside those whose names begin with a dot."""
 
 
-class ProgramConfig(BaseModel):
+class ProgramConfig(Settings):
     """The settings that all of them have."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     knobs: dict[str, DeclaredKnob] = Field(default={})  # to search; at least one
     sources: tuple[str, ...] = ()  # patterns of what decides a score beside the program's files
@@ -70,23 +68,22 @@ Config = TypeVar("Config", bound=ProgramConfig)
 class ProgramObjective(Objective, Generic[Config]):
     """A program whose sources are pinned when it is planned, and compared in every evaluation."""
 
-    version: ClassVar[int] = 1  # raise it with any change of ours that moves a score
-    budget_setting: ClassVar[str] = BUDGET
-    budget_unit: ClassVar[str] = "budget"
+    budget_settings = (BUDGET,)
     place_setting: ClassVar[str] = "directory"
-    unscored: ClassVar[frozenset[str]]  # settings that decide no score
+    unscored = frozenset({"knobs", "sources"})
 
-    name: str
     config: Config
 
-    def pinned(self) -> Self:
-        """Return the objective with the hashes of its sources, unless it has them already.
+    @classmethod
+    def from_settings(cls, name: str, settings: Mapping[str, Any]) -> Self:
+        """Return the objective with the hashes of its sources, made unless the settings have them.
 
-        Raises ValueError on a pattern in `sources` that finds nothing, and SetupError where a
-        source cannot be read.
+        Raises ValueError on a wrong setting, and SetupError where a source cannot be read.
         """
-        if self.config.code is not None:
-            return self
+        objective = super().from_settings(name, settings)
+        return objective if objective.config.code is not None else objective._pinned()
+
+    def _pinned(self) -> Self:
         found = set(self.program_files())
         scripts = {file.parent for file in found if file.suffix == ".py"}
         for pattern in self.config.sources:
@@ -110,40 +107,24 @@ class ProgramObjective(Objective, Generic[Config]):
 
     @abstractmethod
     def program_files(self) -> Iterable[Path]:
-        """The files of the user's that the settings name as the program."""
+        """The files that the settings name as the program. Raises ValueError without one."""
 
     @cached_property
     def code(self) -> str:
         """SHA-256 (hex) of the pinned sources."""
-        return sha256(json.dumps(self.config.code, sort_keys=True).encode()).hexdigest()
+        return digest(self.config.code)
 
     def require_same_sources(self) -> None:
         """Raises SetupError, naming files, if the sources are not those that were pinned."""
-        assert self.config.code is not None, "pinned() has measured it"
+        assert self.config.code is not None, "from_settings() has pinned them"
         require_same(self.config.code, self.directory)
-
-    @property
-    def spec(self) -> ObjectiveSpec:
-        settings = self.config.model_dump(mode="json", exclude_none=True)
-        return ObjectiveSpec(name=self.name, settings=settings)
 
     @property
     def space(self) -> SearchSpace:
         return SearchSpace.declared(self.config.knobs)
 
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256 (hex) of all that decides a score. Raises SetupError on unreadable data."""
-        parts = {
-            "name": self.name,
-            "settings": self.config.model_dump(
-                mode="json", exclude_none=True, exclude={"knobs", "sources", *self.unscored}
-            ),
-            "space": self.space.model_dump(),
-            "data": self.data(),
-            "version": self.version,
-        }
-        return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    def identity(self) -> Mapping[str, Any]:
+        return {"data": self.data()}
 
     def data(self) -> Mapping[str, str | int]:
         """Hashes and sizes of what it trains on, where that is known."""
@@ -160,18 +141,6 @@ class ProgramObjective(Objective, Generic[Config]):
             with suppress(metadata.PackageNotFoundError):
                 found[f"program_{name}"] = metadata.version(name)
         return found
-
-    def scaled(self, factor: float) -> Variant | None:
-        """Return `factor` times the budget, a whole number if it is one; None without a budget."""
-        amount = getattr(self.config, self.budget_setting) or 0
-        scaled = round(amount * factor) if isinstance(amount, int) else amount * factor
-        if scaled <= 0:
-            return None
-        return Variant(
-            label=f"{factor:g} x {self.budget_unit}",
-            settings={self.budget_setting: scaled},
-            length=scaled / amount,
-        )
 
     def with_baseline(self, knobs: Knobs) -> ObjectiveSpec:
         settings, values = self.spec.settings, self.space.typed(knobs)

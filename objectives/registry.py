@@ -2,16 +2,15 @@
 
 import re
 from collections.abc import Collection, Mapping
-from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from pkgutil import resolve_name
+from typing import Any
 
-from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from objectives.analytic import FUNCTIONS
 from objectives.api import Objective, ObjectiveSpec
-from objectives.settings import unknown
+from objectives.settings import Settings, unknown
 
 ANALYTIC = tuple(FUNCTIONS)
 FUNCTION, CALLABLE = PREFIXES = ("python:", "call:")
@@ -27,23 +26,14 @@ MOVES_CODE = frozenset({"argv", "checkout", "directory", "sources"})
 """Settings that say which files a program is: when one differs, its code is pinned again."""
 
 _KINDS = {
-    "nanochat": ("nanochat.objective", "NanochatObjective", "NanochatConfig"),
-    "nanochat checkout": ("checkout", "CheckoutObjective", "CheckoutConfig"),
-    "command": ("command", "CommandObjective", "CommandConfig"),
-    FUNCTION: ("function", "FunctionObjective", "FunctionConfig"),
-    CALLABLE: ("callable", "CallableObjective", "CallableConfig"),
-    **dict.fromkeys(ANALYTIC, ("analytic", "AnalyticObjective", "AnalyticSettings")),
+    "nanochat": "nanochat.objective:NanochatObjective",
+    "nanochat checkout": "checkout:CheckoutObjective",
+    "command": "command:CommandObjective",
+    FUNCTION: "function:FunctionObjective",
+    CALLABLE: "callable:CallableObjective",
+    **dict.fromkeys(ANALYTIC, "analytic:AnalyticObjective"),
 }
-"""Module and class of each kind, and the model of its settings; imported when one is asked for."""
-
-
-class Named(NamedTuple):
-    """What may be said of an objective's settings besides their values."""
-
-    presets: Mapping[str, Mapping[str, Any]] = {}  # settings by the name of all of them
-    profiles: Mapping[str, Mapping[str, Any]] = {}
-    settings: tuple[str, ...] = ()  # that it has
-    aside: tuple[str, ...] = ()  # that only its training by itself has
+"""The class of each kind, imported when it is asked for. It declares knobs, settings, budget."""
 
 
 def kind(spec: ObjectiveSpec) -> str:
@@ -52,38 +42,28 @@ def kind(spec: ObjectiveSpec) -> str:
     return "nanochat checkout" if is_checkout else spec.name
 
 
-def _kind(name: str, settings: Collection[str]) -> tuple[Any, type[BaseModel]]:
-    """Return the class and the model of its settings. Raises ValueError on an unknown name."""
-    key = "nanochat checkout" if name == "nanochat" and CHECKOUT in settings else name
-    key = next((prefix for prefix in PREFIXES if name.startswith(prefix)), key)
+def _class(spec: ObjectiveSpec) -> type[Objective]:
+    """Return the class of an objective. Raises ValueError on an unknown name."""
+    own = kind(spec)
+    key = next((prefix for prefix in PREFIXES if own.startswith(prefix)), own)
     if key not in _KINDS:
         known = ("nanochat", "command", f"{FUNCTION}MODULE:FUNCTION", *ANALYTIC)
-        raise unknown("objective", name, known)
-    module, *names = _KINDS[key]
-    objective, model = (getattr(import_module(f"objectives.{module}"), one) for one in names)
-    return objective, model
+        raise unknown("objective", own, known)
+    found: type[Objective] = resolve_name(f"objectives.{_KINDS[key]}")
+    return found
 
 
 def load(spec: ObjectiveSpec) -> Objective:
     """Return the objective of `spec`. Raises ValueError on an unknown name or a wrong setting."""
-    objective, _ = _kind(spec.name, spec.settings)
-    has_own_name = spec.name.startswith(PREFIXES) or spec.name in ANALYTIC
-    own = (spec.name,) if has_own_name else ()
-    made: Objective = objective.from_settings(*own, spec.settings)
-    return made
+    return _class(spec).from_settings(spec.name, spec.settings)
 
 
-def named(name: str, given: Collection[str] = ()) -> Named:
-    """Return what the objective of that name has, with the settings `given`.
+def settings_of(name: str, given: Collection[str] = ()) -> type[Settings]:
+    """Return what may be set of the objective of that name, with the settings `given`.
 
     Raises ValueError on an unknown one.
     """
-    settings = tuple(_kind(name, given)[1].model_fields)
-    if name != "nanochat" or CHECKOUT in given:
-        return Named(settings=settings)
-    from objectives.nanochat.config import PRESETS, PROFILES, RunConfig
-
-    return Named(PRESETS, PROFILES, (*settings, CHECKOUT), tuple(RunConfig.model_fields))
+    return _class(ObjectiveSpec(name=name, settings=dict.fromkeys(given))).model
 
 
 def varied(spec: ObjectiveSpec, variant_settings: Mapping[str, Any]) -> ObjectiveSpec:
@@ -116,7 +96,7 @@ def unusual(spec: ObjectiveSpec) -> dict[str, Any]:
     if kind(spec) == "nanochat" or spec.name in ANALYTIC:
         usual = load(ObjectiveSpec(name=spec.name)).spec.settings
     else:
-        fields = _kind(spec.name, spec.settings)[1].model_fields.items()
+        fields = _class(spec).model.model_fields.items()
         found = {
             n: f.get_default(call_default_factory=True) for n, f in fields if not f.is_required()
         }

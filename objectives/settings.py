@@ -3,9 +3,9 @@
 import json
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from objectives import secrets
@@ -17,6 +17,16 @@ DIRECTIONS = {"direction", "goal", "maximise", "maximize", "minimise", "minimize
 
 LONGEST_SHOWN = 200
 """Characters of a wrong value that a message repeats."""
+
+
+class Settings(BaseModel):
+    """What a user may set of an objective."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # settings by the name of all of them
+    profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    alone: ClassVar[tuple[str, ...]] = ()  # settings that only its training by itself has
 
 
 def parse(model: type[Model], settings: Mapping[str, Any], owner: str) -> Model:

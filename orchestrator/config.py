@@ -280,7 +280,7 @@ class Config(Table):
     @property
     def alone(self) -> Values:
         """The settings of a training by itself, which no evaluation has."""
-        known = registry.named(self.objective, self.training).aside
+        known = registry.settings_of(self.objective, self.training).alone
         return {name: value for name, value in self.training.items() if name in known}
 
     @property
@@ -373,9 +373,9 @@ def resolve(layers: Layers) -> Config:
     except ValidationError as error:
         raise ValueError("; ".join(_complaint(one, sources) for one in error.errors())) from error
     config._layers, config._sources = layers, sources
-    known = registry.named(config.objective, config.training)
+    known = registry.settings_of(config.objective, config.training)
     for name in config.training:
-        if name not in (names := (*known.settings, *known.aside)):
+        if name not in (names := (*known.model_fields, *known.alone)):
             place = f"{config.objective} setting ({config.source(f'{TRAINING}.{name}')})"
             raise unknown(place, name, names)
     return config
@@ -411,7 +411,7 @@ def _named(values: Values) -> Iterator[tuple[str, Values]]:
     """Yield the settings that a preset and a profile stand for."""
     objective = values.get("objective", Config.model_fields["objective"].default)
     given = [key.removeprefix(f"{TRAINING}.") for key in values]
-    known = registry.named(objective, given) if isinstance(objective, str) else registry.Named()
+    known = registry.settings_of(str(objective), given)
     for kind, choices in (("preset", known.presets), ("profile", known.profiles)):
         if (name := values.get(kind)) is None:
             continue
@@ -544,7 +544,7 @@ def objective_words(plan: Plan) -> Iterator[str]:
     Raises ValueError where a setting may be a secret.
     """
     spec = plan.objective
-    registry.named(spec.name)  # raises ValueError on one that no longer exists
+    registry.settings_of(spec.name)  # raises ValueError on one that no longer exists
     if spec.name != Config.model_fields["objective"].default:
         yield from ("--objective", spec.name)
     if plan.direction != Config.model_fields["direction"].default:

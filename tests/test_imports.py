@@ -5,8 +5,8 @@ import pytest
 from tests.imported import HEAVY, imported_by
 
 NANOCHAT = (
-    "from objectives.nanochat.objective import NanochatObjective as N; o = N.from_settings({}); "
-    "o.space; o.spec"
+    "from objectives.nanochat.objective import NanochatObjective as N; "
+    "o = N.from_settings('nanochat', {}); o.space; o.spec"
 )
 
 

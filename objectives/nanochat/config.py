@@ -20,7 +20,7 @@ from pydantic import (
 
 from objectives.files import absolute
 from objectives.nanochat import data, tokenizer
-from objectives.settings import in_words, parse, unknown
+from objectives.settings import Settings, in_words, parse, unknown
 from objectives.space import Kind, Knob, SearchSpace
 
 BLOCK = 16  # queries that see the same synaptic state
@@ -29,10 +29,57 @@ NOT_TRAINED = {"space", "control", "data"}  # what is searched; the text counts,
 LENGTHS = ("target_flops", "num_batches", "num_epochs")  # the first that is set decides
 
 
-class NanochatConfig(BaseModel):
+# A training by itself. Presets say how long and how often, profiles how the work is cut to the
+# memory. Every profile has an effective batch of 32 sequences; their lengths, and so the tokens of
+# a step, differ.
+
+Named = Mapping[str, Mapping[str, Any]]
+
+
+def _batch(micro: int, accumulation: int, **more: Any) -> dict[str, Any]:
+    return {"micro_batch_size": micro, "gradient_accumulation_steps": accumulation, **more}
+
+
+EVERY_10 = {"save_interval_steps": 10, "eval_interval_steps": 10, "log_interval_steps": 1}
+PRESETS: Named = {
+    "quick": _batch(2, 1, num_batches=10, **EVERY_10),  # does it run at all?
+    # One sequence at a time, the effective batch of "production".
+    "low-memory": _batch(1, 4, num_batches=3738, gradient_checkpointing=True),
+    "high": _batch(8, 1, num_batches=10_000, eval_interval_steps=1000),
+    "production": _batch(4, 1, num_batches=10_000, save_interval_steps=100),
+}
+PROFILES: Named = {
+    "fast": _batch(8, 4, sequence_len=1024, gradient_checkpointing=False),
+    "balanced": _batch(4, 8, sequence_len=2048, gradient_checkpointing=True),
+    "quality": _batch(2, 16, sequence_len=4096, gradient_checkpointing=True),
+    "memory_efficient": _batch(1, 32, sequence_len=2048, gradient_checkpointing=True),
+}
+
+
+class RunConfig(BaseModel):
+    """How a training by itself is carried out: `orchestrator train`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    device: Literal["auto", "cpu", "cuda"] = "auto"  # auto: a GPU if torch sees one
+    seed: int = 42
+    threads: int = Field(default=1, ge=1)  # on the CPU; small shapes are slower with more
+    checkpoint_dir: Annotated[Path, BeforeValidator(absolute)] = Path("checkpoints/ckpts")
+    save_interval_steps: int = Field(default=100, ge=1)
+    eval_interval_steps: int = Field(default=500, ge=1)
+    log_interval_steps: int = Field(default=10, ge=1)
+    keep_checkpoints: int = Field(default=3, ge=1)  # the last so many, and the best
+
+    @property
+    def most_kept(self) -> int:
+        """Checkpoints on disk between two saves, at most."""
+        return self.keep_checkpoints + 1
+
+
+class NanochatConfig(Settings):
     """Every setting of the objective; the defaults train in a few seconds on one CPU core."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    presets, profiles, alone = PRESETS, PROFILES, tuple(RunConfig.model_fields)
 
     model: Literal["synaptic", "gpt"] = "synaptic"  # "gpt" has no synapses: the control
     space: str = ""  # groups to search, joined by "+"; "" is the model's own
@@ -186,50 +233,3 @@ def search_space(config: NanochatConfig) -> SearchSpace:
         return SearchSpace(knobs=tuple(knob for name in names for knob in _knobs(name, config)))
     except ValidationError as error:
         raise ValueError(f"space {'+'.join(names)}: {in_words(error)}") from error
-
-
-# A training by itself. Presets say how long and how often, profiles how the work is cut to the
-# memory. Every profile has an effective batch of 32 sequences; their lengths, and so the tokens of
-# a step, differ.
-
-Named = Mapping[str, Mapping[str, Any]]
-
-
-def _batch(micro: int, accumulation: int, **more: Any) -> dict[str, Any]:
-    return {"micro_batch_size": micro, "gradient_accumulation_steps": accumulation, **more}
-
-
-EVERY_10 = {"save_interval_steps": 10, "eval_interval_steps": 10, "log_interval_steps": 1}
-PRESETS: Named = {
-    "quick": _batch(2, 1, num_batches=10, **EVERY_10),  # does it run at all?
-    # One sequence at a time, the effective batch of "production".
-    "low-memory": _batch(1, 4, num_batches=3738, gradient_checkpointing=True),
-    "high": _batch(8, 1, num_batches=10_000, eval_interval_steps=1000),
-    "production": _batch(4, 1, num_batches=10_000, save_interval_steps=100),
-}
-PROFILES: Named = {
-    "fast": _batch(8, 4, sequence_len=1024, gradient_checkpointing=False),
-    "balanced": _batch(4, 8, sequence_len=2048, gradient_checkpointing=True),
-    "quality": _batch(2, 16, sequence_len=4096, gradient_checkpointing=True),
-    "memory_efficient": _batch(1, 32, sequence_len=2048, gradient_checkpointing=True),
-}
-
-
-class RunConfig(BaseModel):
-    """How a training by itself is carried out: `orchestrator train`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    device: Literal["auto", "cpu", "cuda"] = "auto"  # auto: a GPU if torch sees one
-    seed: int = 42
-    threads: int = Field(default=1, ge=1)  # on the CPU; small shapes are slower with more
-    checkpoint_dir: Annotated[Path, BeforeValidator(absolute)] = Path("checkpoints/ckpts")
-    save_interval_steps: int = Field(default=100, ge=1)
-    eval_interval_steps: int = Field(default=500, ge=1)
-    log_interval_steps: int = Field(default=10, ge=1)
-    keep_checkpoints: int = Field(default=3, ge=1)  # the last so many, and the best
-
-    @property
-    def most_kept(self) -> int:
-        """Checkpoints on disk between two saves, at most."""
-        return self.keep_checkpoints + 1

@@ -1,12 +1,11 @@
 """The nanochat objective: knobs of a small GPT in, held-out bits per byte out."""
 
 import ast
-import json
 import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from hashlib import sha256
 from importlib.util import find_spec
 from itertools import product
@@ -28,7 +27,6 @@ from objectives.nanochat import data
 from objectives.nanochat.config import LENGTHS, SYNAPTIC, NanochatConfig, search_space
 from objectives.nanochat.flops import GOOD_STEPS, MAX_EPOCHS, plan, require_steps
 from objectives.process import Heartbeat
-from objectives.settings import parse
 from objectives.space import SearchSpace
 
 if TYPE_CHECKING:  # torch is imported where something is trained: plans start quickly
@@ -42,30 +40,25 @@ HEARTBEAT_SECONDS = 1.0
 class NanochatObjective(Objective):
     """Trains a small GPT for a fixed budget and scores it on held-out text."""
 
+    model = NanochatConfig
+    budget_settings, budget_unit = LENGTHS, "FLOPs"
+    unscored = frozenset({"data"})  # the text counts, not where it lies
+
     config: NanochatConfig
 
     @classmethod
-    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """Raises ValueError on an unknown or a wrong setting."""
-        objective = cls(parse(NanochatConfig, settings, "nanochat"))
+    def from_settings(cls, name: str, settings: Mapping[str, Any]) -> Self:
+        objective = super().from_settings(name, settings)
         objective.space  # noqa: B018 - an impossible space is a wrong setting too
         return objective
-
-    @property
-    def spec(self) -> ObjectiveSpec:
-        return ObjectiveSpec(name="nanochat", settings=self.config.model_dump(exclude_none=True))
 
     @property
     def space(self) -> SearchSpace:
         return search_space(self.config)
 
-    @cached_property  # histories compare it with that of every earlier run
-    def fingerprint(self) -> str:
-        """Raises SetupError when the data cannot be read."""
+    def identity(self) -> Mapping[str, Any]:
         text = data.load(self.config.data, self.config.tokenizer).fingerprint
-        settings = self.config.model_dump() | {"data": text}
-        parts = {"settings": settings, "space": self.space.model_dump(), "code": _code_sha256()}
-        return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+        return {"text": text, "code": _code_sha256()}
 
     @property
     def provenance(self) -> dict[str, str | int]:
@@ -94,12 +87,6 @@ class NanochatObjective(Objective):
         settings = {"model": "gpt", "space": self.config.space or SYNAPTIC, "control": True}
         return (Variant(label="synapses off", settings=settings),)
 
-    def scaled(self, factor: float) -> Variant:
-        name = next(name for name in LENGTHS if getattr(self.config, name) is not None)
-        amount: float = getattr(self.config, name) * factor
-        settings = {name: max(1, round(amount)) if name == "num_batches" else amount}
-        return Variant(label=f"{factor:g} x FLOPs", settings=settings, length=factor)
-
     def flops(self) -> Flops:
         """Return what `evaluate` would report at the baseline."""
         config, train_tokens = self.config, 0
@@ -113,7 +100,7 @@ class NanochatObjective(Objective):
 
     def with_baseline(self, knobs: Knobs) -> ObjectiveSpec:
         settings = {**self.spec.settings, **self.space.typed(knobs)}
-        return ObjectiveSpec(name="nanochat", settings=settings)
+        return ObjectiveSpec(name=self.name, settings=settings)
 
     def preflight(self) -> tuple[str, ...]:
         if find_spec("torch") is None:

@@ -11,10 +11,10 @@ from typing import Any
 from budgets.checks import LEAST_CANDIDATES, certificate
 from budgets.events import Settled, Status
 from budgets.formatting import PROGRAM, table
-from budgets.plan import Devices, Envelope, ProxyPlan, Variant
+from budgets.plan import Devices, Envelope, ProxyPlan
 from budgets.state import RunState
 from objectives import registry
-from objectives.api import Objective
+from objectives.api import Objective, Variant
 from objectives.space import Knob, SearchSpace
 from orchestrator.capacity import fit, throughput
 from orchestrator.config import Config, Verdict
@@ -129,9 +129,7 @@ def proxy_plan(objective: Objective, fraction: float) -> ProxyPlan:
     shorter = objective.scaled(fraction)
     if shorter is None:
         raise ValueError(f"{objective.spec.name} has no shorter evaluation: no proxy is possible")
-    cost = round(shorter.length, 4)
-    variant = Variant(label=shorter.label, settings=shorter.settings, cost_factor=cost)
-    return ProxyPlan(variant=variant)
+    return ProxyPlan(variant=shorter)
 
 
 def on_shorter_evaluations(config: Config) -> Config:

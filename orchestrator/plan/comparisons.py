@@ -6,10 +6,11 @@ from itertools import count, islice
 from typing import NamedTuple
 
 from budgets.events import ComparisonAsked
-from budgets.plan import ComparisonName, Configuration, Confirmation, Plan, Variant
+from budgets.plan import ComparisonName, Configuration, Confirmation, Plan
 from budgets.schedule import next_action
 from budgets.state import RunState
 from budgets.verdict import BASELINE, INCUMBENT, finalists, winner
+from objectives.api import Variant
 
 Seeds = tuple[int, ...]
 

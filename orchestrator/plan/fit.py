@@ -157,7 +157,7 @@ def _shorter(wanted: Wanted) -> Iterator[Choice]:
             shorter.preflight()
         except SetupError:
             break
-        times, work = wanted.times, relative_flops(shorter, objective) or varied.length
+        times, work = wanted.times, relative_flops(shorter, objective) or varied.cost_factor
         if times.calibration is not None:
             source, factor_here = times.basis or (times.calibration, 1.0)
             times = replace(times, calibration=scaled(source, factor_here * work))

@@ -26,12 +26,10 @@ from budgets.plan import (
     SearchMethod,
     SearchPlan,
     Source,
-    Variant,
     Window,
 )
 from budgets.tiers import Sizing, size
 from objectives.api import Objective
-from objectives.api import Variant as ObjectiveVariant
 from objectives.files import read_text
 from objectives.registry import short_name
 from objectives.settings import in_words, unknown
@@ -382,10 +380,10 @@ def confirmation_for(config: Config, source: Source | None = None) -> Confirmati
         raise ValueError(
             f"verdict.long_run: expected a factor above 1, or 0 for none, got {verdict.long_run:g}"
         )
-    controls, long_run = tuple(map(_variant, objective.controls())), None
+    controls, long_run = objective.controls(), None
     longer = objective.scaled(verdict.long_run) if verdict.long_run else None
     if longer is not None and verdict.long_run_seeds:
-        long_run = LongRun(seeds=verdict.long_run_seeds, variant=_variant(longer))
+        long_run = LongRun(seeds=verdict.long_run_seeds, variant=longer)
     return Confirmation(
         seeds=verdict.confirm_seeds,
         picking_seeds=PICKING_SEEDS,
@@ -395,11 +393,6 @@ def confirmation_for(config: Config, source: Source | None = None) -> Confirmati
         incumbent=None if source is None else source.point,
         long_run=long_run,
     )
-
-
-def _variant(own: ObjectiveVariant) -> Variant:
-    """Return an objective's variant as a plan holds it."""
-    return Variant(label=own.label, settings=own.settings, cost_factor=own.length)
 
 
 def caps_for(config: Config, evaluations: int) -> Caps:

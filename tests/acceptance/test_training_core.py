@@ -55,7 +55,7 @@ def test_the_fingerprint_is_that_of_what_computes_and_not_of_its_prose(product: 
     shutil.copytree(REPOSITORY / "objectives", product.folder / "objectives")
     code = (
         "from objectives.nanochat.objective import NanochatObjective as Ours;"
-        "print(Ours.from_settings({}).fingerprint)"
+        "print(Ours.from_settings('nanochat', {}).fingerprint)"
     )
 
     environment = product.environment({"PYTHONPATH": str(product.folder)})

@@ -37,9 +37,9 @@ from budgets.plan import (
     Plan,
     Sample,
     SearchPlan,
-    Variant,
 )
 from budgets.state import Batch, RunState, apply, begin
+from objectives.api import Variant
 from objectives.space import Knob, SearchSpace
 
 Outcome = float | Status

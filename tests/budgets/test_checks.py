@@ -18,9 +18,10 @@ from budgets.checks import (
     noise,
 )
 from budgets.events import GenerationAsked, Status
-from budgets.plan import Calibration, Caps, Envelope, ProxyPlan, Variant
+from budgets.plan import Calibration, Caps, Envelope, ProxyPlan
 from budgets.rules import judge
 from budgets.schedule import blocking_batches, can_ask, next_action, open_batches
+from objectives.api import Variant
 from orchestrator.plan.comparisons import short_evaluations
 from tests.budgets.conftest import Outcome, Story, make_story, reserved, sample, settled
 

@@ -80,7 +80,7 @@ def load(checkout: Path, base: Path) -> Load:
             "knobs": KNOBS,
             "environment": {"FAKE_TRAP": trap} if trap else {},
         }
-        return CheckoutObjective.from_settings(usual | more)
+        return CheckoutObjective.from_settings("nanochat", usual | more)
 
     return objective
 

@@ -49,7 +49,7 @@ def make(place: Path) -> Make:
     def objective(program: str = SAY_ONE, **settings: Any) -> CommandObjective:
         usual: dict[str, Any] = {"argv": [*PYTHON, program], "directory": str(place)}
         usual |= {"knobs": {"lr": LR}, "score": "score"}
-        return CommandObjective.from_settings({**usual, **settings})
+        return CommandObjective.from_settings("command", {**usual, **settings})
 
     return objective
 

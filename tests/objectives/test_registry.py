@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from objectives.api import ObjectiveSpec, SetupError
 from objectives.environment import check_variables
 from objectives.program import ProgramObjective
-from objectives.registry import kind, load, named, short_name, unusual, varied
+from objectives.registry import kind, load, settings_of, short_name, unusual, varied
 from objectives.secrets import HIDDEN, is_secret_name, redacted
 from objectives.settings import LONGEST_SHOWN, parse
 
@@ -86,7 +86,7 @@ def test_a_budget_is_scaled_and_stays_whole(program: ObjectiveSpec) -> None:
         assert long_run is not None
         value = long_run.settings[setting]
         assert value == (int(expected) if isinstance(amount, int) else expected)
-        assert (type(value), long_run.length) == (type(amount), value / amount)
+        assert (type(value), long_run.cost_factor) == (type(amount), value / amount)
         assert load(varied(program, long_run.settings)).space == objective.space
     assert objective.scaled(0.0) is None
 
@@ -131,10 +131,10 @@ def test_what_is_known_of_a_kind_before_one_is_loaded() -> None:
     assert kind(checkout) == "nanochat checkout"
     assert short_name(checkout) == "nanochat-checkout"
     assert short_name(ObjectiveSpec(name="python:my.package:evaluate")) == "my.package-evaluate"
-    assert "flags" in named("nanochat", {"checkout"}).settings
-    assert named("nanochat").presets
+    assert "flags" in settings_of("nanochat", {"checkout"}).model_fields
+    assert settings_of("nanochat").presets
     with pytest.raises(ValueError, match="sphere"):
-        named("spere")
+        settings_of("spere")
 
 
 class Model(BaseModel):

@@ -339,7 +339,7 @@ def test_every_command_that_takes_a_file_refuses_it_alike(
 
 FIELDS = {
     **{table: tuple(keys_of(section)) for table, section in SECTIONS.items()},
-    "training": (*registry.named("sphere").settings, "n_embd"),
+    "training": (*registry.settings_of("sphere").model_fields, "n_embd"),
     "factors": ("noise", "hard", "training.noise", "search.sigma0"),
 }
 KEYS = [(table, name) for table, names in FIELDS.items() for name in (*names, "x")]

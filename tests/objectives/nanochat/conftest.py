@@ -53,7 +53,9 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> str:
 def objective(text: str) -> Callable[..., NanochatObjective]:
     def build(steps: int = 40, **settings: Any) -> NanochatObjective:
         length = {} if "target_flops" in settings else {"num_batches": steps}
-        return NanochatObjective.from_settings({"data": text} | TINY | length | settings)
+        return NanochatObjective.from_settings(
+            "nanochat", {"data": text} | TINY | length | settings
+        )
 
     return build
 

@@ -349,7 +349,7 @@ def test_a_text_that_changes_while_it_is_read_is_refused(
 
 def test_the_fingerprint_follows_the_settings_and_the_text_not_the_path(tmp_path: Path) -> None:
     def fingerprint(**settings: Any) -> str:
-        return NanochatObjective.from_settings(settings).fingerprint
+        return NanochatObjective.from_settings("nanochat", settings).fingerprint
 
     one, same_text, other = (str(tmp_path / f"{name}.txt") for name in ("one", "same", "other"))
     for path, content in ((one, "a\n\nb"), (same_text, "b\n\na"), (other, "a\n\nc")):

@@ -84,6 +84,6 @@ def test_the_built_in_texts_are_those_that_are_stored(request: pytest.FixtureReq
 
 
 def provenance(**settings: Any) -> dict[str, Any]:
-    found = dict(NanochatObjective.from_settings(settings).provenance)
+    found = dict(NanochatObjective.from_settings("nanochat", settings).provenance)
     del found["data"]
     return found

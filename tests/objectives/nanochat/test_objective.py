@@ -62,7 +62,7 @@ def test_only_too_little_memory_is_called_that() -> None:
 
 
 def test_an_evaluation_imports_no_module_that_was_not_preloaded(tmp_path: Path) -> None:
-    objective = NanochatObjective.from_settings({"target_flops": 3e9, "val_windows": 8})
+    objective = NanochatObjective.from_settings("nanochat", {"target_flops": 3e9, "val_windows": 8})
     code = f"""
 import sys, {", ".join(objective.preload)}
 from pathlib import Path
@@ -95,7 +95,9 @@ def test_preflight_warns_of_few_steps_and_repeated_text_and_refuses_too_few(
 
 def variant(objective: NanochatObjective, chosen: Variant | None) -> NanochatObjective:
     assert chosen is not None
-    return NanochatObjective.from_settings(varied(objective.spec, chosen.settings).settings)
+    return NanochatObjective.from_settings(
+        "nanochat", varied(objective.spec, chosen.settings).settings
+    )
 
 
 @pytest.mark.parametrize("space", ["", "synaptic + optimizer"])
@@ -105,7 +107,7 @@ def test_the_control_of_the_synaptic_model_is_plain_attention_at_the_same_points
     subject = objective(target_flops=3e8, space=space)
     (control,) = subject.controls()
     plain = variant(subject, control)
-    assert (control.label, control.length) == ("synapses off", 1.0)
+    assert (control.label, control.cost_factor) == ("synapses off", 1.0)
     assert (plain.config.model, plain.config.target_flops) == ("gpt", 3e8)
     assert plain.space == subject.space
     assert plain.fingerprint != subject.fingerprint
@@ -122,7 +124,7 @@ def test_the_control_of_the_synaptic_model_is_plain_attention_at_the_same_points
 def test_a_long_run_has_so_many_times_the_flops_whatever_decides_the_length(
     length: dict[str, float], text: str
 ) -> None:
-    subject = NanochatObjective.from_settings({"data": text} | length)
+    subject = NanochatObjective.from_settings("nanochat", {"data": text} | length)
     longer = variant(subject, subject.scaled(1.31))
     before, after = (plan(one.config, train_tokens=100_000) for one in (subject, longer))
     assert after.train == pytest.approx(1.31 * before.train, abs=2.31 * before.per_step)
