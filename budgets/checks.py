@@ -19,7 +19,7 @@ from typing import Literal
 from budgets.events import Status
 from budgets.plan import Calibration, Frozen, Plan, Sample
 from budgets.state import Batch, RunState
-from budgets.stats import ROUNDING, believed, chance, one_sided_limit, tau_b, tau_b_interval
+from budgets.stats import ROUNDING, believed, chance, one_sided_limit, tau_b, tau_b_interval, total
 
 # The baseline and its noise
 
@@ -81,9 +81,11 @@ class Noise:
 
 def noise(calibration: Calibration | None) -> Noise | None:
     """The noise of a calibration; None without one, or where only a time was assumed."""
-    if calibration is None or calibration.mean_score is None:
+    scores = [] if calibration is None else [sample.score for sample in calibration.samples]
+    if not scores:
         return None
-    return Noise(calibration.mean_score, calibration.sd_score, len(calibration.samples))
+    sd = stdev(scores) if len(scores) > 1 else None
+    return Noise(total(scores) / len(scores), sd, len(scores))
 
 
 def best_of_noise(evaluations: int, share: float | None = None) -> float:
@@ -179,8 +181,8 @@ def liveness(state: RunState) -> Liveness | None:
     seeds, baseline = len(batch.seeds[0]), list(batch.scores_by_seed(0).values())
     if len(baseline) < seeds:
         return None
-    calibrated = None if plan.calibration is None else plan.calibration.sd_score
-    spread = stdev(baseline) if calibrated is None else calibrated
+    calibrated = noise(plan.calibration)
+    spread = stdev(baseline) if calibrated is None or calibrated.sd is None else calibrated.sd
     moves = {n: move for n in range(1, len(batch.points)) if (move := moved(batch, n))}
     effects = [
         _effect(batch, candidate, end, limits.same_score) for candidate, (_, end) in moves.items()

@@ -24,7 +24,6 @@ class Cell(Frozen):
 
     status: str
     score: float | None = None
-    seconds: float | None = None  # that it took
     note: str = ""  # why it failed, or where it runs
 
 
@@ -67,8 +66,7 @@ def _cell(state: RunState, candidate: int, seed: int) -> Cell:
     if batch is None or (result := batch.result(candidate, seed)) is None:
         is_running = batch is not None and (candidate, seed) in batch.running
         return Cell(status=RUNNING if is_running else PENDING)
-    status, note = str(result.status), result.cause
-    return Cell(status=status, score=result.score, seconds=result.seconds, note=note)
+    return Cell(status=str(result.status), score=result.score, note=result.cause)
 
 
 # What it found

@@ -11,11 +11,11 @@ import fcntl
 import hashlib
 import os
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import orjson
 from pydantic import ValidationError
@@ -71,6 +71,14 @@ def move_command(there: Path, to: Path) -> str:
 # Records
 
 
+class Place(NamedTuple):
+    """Where a record goes: its number, its byte, and the digest of the one before it."""
+
+    seq: int
+    offset: int
+    previous: str
+
+
 class Record(NamedTuple):
     """One verified line: `digest` seals it and all before it, `end` is the byte after it."""
 
@@ -86,14 +94,15 @@ class Record(NamedTuple):
     def end(self) -> int:
         return self.offset + len(self.line) + 1
 
+    @property
+    def next(self) -> Place:
+        return Place(self.seq + 1, self.end, self.digest)
 
-def digest_of(previous: str, body: bytes) -> str:
-    """The digest of a line with this `body` after the record with digest `previous`."""
-    return hashlib.sha256(previous.encode() + body).hexdigest()[:32]
 
-
-def _seal(digest: str) -> bytes:
-    return b',"h":"' + digest.encode() + b'"}'
+def _sealed(previous: str, body: bytes) -> tuple[str, bytes]:
+    """The digest and the line of a `body` after the record with digest `previous`."""
+    digest = hashlib.sha256(previous.encode() + body).hexdigest()[:32]
+    return digest, body + b',"h":"' + digest.encode() + b'"}'
 
 
 def parse_record(path: Path, line: bytes, seq: int, offset: int, previous: str) -> Record:
@@ -106,12 +115,11 @@ def parse_record(path: Path, line: bytes, seq: int, offset: int, previous: str) 
         place = f": record {seq} at byte {offset}: {why}"
         return _damaged(path, seq, place, "Restore the file from a backup")
 
-    body, seal = line[:-_SEAL_BYTES], line[-_SEAL_BYTES:]
-    digest = digest_of(previous, body)
-    if seal != _seal(digest):
+    digest, sealed = _sealed(previous, line[:-_SEAL_BYTES])
+    if sealed != line:
         raise damaged("its hash does not follow from the records before it")
     try:
-        found = Line.model_validate_json(body + b"}")
+        found = Line.model_validate_json(line[:-_SEAL_BYTES] + b"}")
     except ValidationError as error:
         first = error.errors()[0]
         if "schema_version" in first["loc"]:
@@ -130,52 +138,50 @@ def parse_record(path: Path, line: bytes, seq: int, offset: int, previous: str) 
 
 
 class Reader:
-    """Iterates once over the records in `data`, verifying each; then knows where they end.
+    """Iterates once over the records of the file at `path`, verifying each.
 
     A last line without its newline was never finished, nor was one with bytes of 0: sectors arrive
     in any order, so after a power cut the end of an unsynced record may be there without its
-    middle. Raises LedgerCorruptError with the exact place, also where records of the `mark` are
-    missing, and LedgerSchemaError on another schema. `path` is for messages.
+    middle. Raises LedgerCorruptError with the exact place, also where `head.json` has seen records
+    that are missing unless it is not to be `marked`, and LedgerSchemaError; FileNotFoundError.
     """
 
-    def __init__(self, path: Path, data: bytes, mark: tuple[int, str] | None = None) -> None:
-        self.count = 0
-        self.head = ""  # digest of the last record
-        self.end = 0  # byte after it and its newline
-        self.torn = b""  # what follows: a record that was never finished
-        self._path = path
-        self._data = data
-        self._mark = mark  # number and digest of the last record when its writer closed it
-        self._has_mark = mark is None or mark[0] < 0
+    def __init__(self, path: Path, *, marked: bool = True) -> None:
+        self._path, self._mark = path, _mark(path) if marked else None
+        self._data = read_plain(path)  # after the mark: its writer may change both
+        self.next = Place(0, 0, "")  # after the last record that was read
+
+    @property
+    def torn(self) -> bytes:
+        """What follows the records: one that was never finished."""
+        return self._data[self.next.offset :]
 
     def __iter__(self) -> Iterator[Record]:
-        data = self._data
-        while (newline := data.find(b"\n", self.end)) >= 0:
-            line = data[self.end : newline]
+        data, seen = self._data, self._mark is None
+        while (newline := data.find(b"\n", self.next.offset)) >= 0:
+            line = data[self.next.offset : newline]
             if newline == len(data) - 1 and b"\0" in line:
                 break
-            record = parse_record(self._path, line, self.count, self.end, self.head)
-            self.count, self.head, self.end = self.count + 1, record.digest, record.end
-            self._has_mark |= (record.seq, record.digest) == self._mark
+            record = parse_record(self._path, line, *self.next)
+            self.next = record.next
+            seen |= (record.seq, record.digest) == self._mark
             yield record
-        self.torn = data[self.end :]
-        if not self._has_mark:
+        if not seen:
             why = f" is rolled back: {HEAD} has seen records that it lacks"
-            raise _damaged(self._path, self.count, why, "Put the newer copy back")
+            raise _damaged(self._path, self.next.seq, why, "Put the newer copy back")
+
+
+def _mark(path: Path) -> tuple[int, str] | None:
+    """Number and digest of the last record when its writer closed the ledger."""
+    with suppress(OSError, ValueError, KeyError, TypeError):  # it only repeats the ledger
+        said = orjson.loads(read_plain(path.with_name(HEAD)))
+        return (int(said["seq"]), str(said["h"])) if said["seq"] >= 0 else None
+    return None
 
 
 def read(path: Path) -> tuple[Record, ...]:
-    """Every record of the file at `path`, verified. Raises as `Reader` does; FileNotFoundError."""
-    return tuple(Reader(path, read_plain(path)))
-
-
-def marked(path: Path) -> Reader:
-    """Iterates over a ledger's records; raises where it lacks any that `head.json` has seen."""
-    mark = None
-    with suppress(OSError, ValueError, KeyError, TypeError):  # it only repeats the ledger
-        said = orjson.loads(read_plain(path.with_name(HEAD)))
-        mark = int(said["seq"]), str(said["h"])
-    return Reader(path, read_plain(path), mark)  # after the mark: its writer may change both
+    """Every record of the file at `path`, whatever `head.json` says. Raises as `Reader` does."""
+    return tuple(Reader(path, marked=False))
 
 
 # The lock: `flock` on a file that is never removed; the kernel releases it
@@ -216,7 +222,7 @@ class Clock:
     now: Callable[[], datetime]
 
 
-class Ledger:
+class Ledger(AbstractContextManager["Ledger"]):
     """The single writer of a run's ledger: a context manager; `replay` before `append`.
 
     Raises LedgerLockedError when another process has it, LedgerStorageError when the disk fails
@@ -226,9 +232,7 @@ class Ledger:
     def __init__(self, directory: Path, clock: Clock, storage: Storage = DISK) -> None:
         self.path = directory.absolute() / LEDGER
         self.repair = ""  # what opening repaired, in words
-        self.head = ""  # digest of the last record: it seals everything before it
-        self.count = 0
-        self._end: int | None = None  # bytes; None until replayed, and after a failure
+        self._next: Place | None = None  # None until replayed, and after a failure
         self._clock = clock
         self._storage = storage
         self._opened = clock.monotonic()
@@ -250,22 +254,19 @@ class Ledger:
         Raises LedgerCorruptError or LedgerSchemaError before anything is changed,
         LedgerStorageError.
         """
-        yield from (reader := marked(self.path))
-        try:
-            self._repair(reader)
-        except OSError as error:
-            where = error.filename or self.path
-            raise LedgerStorageError(f"cannot repair {where}: {error.strerror}") from error
-        self.head, self.count, self._end = reader.head, reader.count, reader.end
-
-    def _repair(self, reader: Reader) -> None:
-        """Make the file end after its last whole record, keeping every byte."""
-        if reader.torn:
-            aside = unused(self.path.with_name(f"ledger.torn-{reader.end}"))
-            write_aside(aside, reader.torn, storage=self._storage)
-            self._storage.truncate(self._file, reader.end)
-            self._storage.sync(self._file)
-            self.repair = f"an unfinished line of {len(reader.torn)} bytes is now {aside.name}"
+        yield from (reader := Reader(self.path))
+        end, torn = reader.next.offset, reader.torn
+        if torn:  # the file ends after its last whole record, and every byte is kept
+            aside = unused(self.path.with_name(f"ledger.torn-{end}"))
+            try:
+                write_aside(aside, torn, storage=self._storage)
+                self._storage.truncate(self._file, end)
+                self._storage.sync(self._file)
+            except OSError as error:
+                where = error.filename or self.path
+                raise LedgerStorageError(f"cannot repair {where}: {error.strerror}") from error
+            self.repair = f"an unfinished line of {len(torn)} bytes is now {aside.name}"
+        self._next = reader.next
 
     def free_bytes(self) -> int:
         """Free space on the run's disk; below LEAST_FREE_BYTES no evaluation may start."""
@@ -273,26 +274,31 @@ class Ledger:
 
     def seal(self, event: Event) -> Record:
         """The record that `append` would write now. Nothing is written yet."""
+        place = self._place()
         record = {
-            "seq": self.count,
+            "seq": place.seq,
             "at": self._clock.now().isoformat(timespec="milliseconds"),
             "elapsed_ms": round(1000 * (self._clock.monotonic() - self._opened)),
             "event": fields(event),
         }
-        body = orjson.dumps(record)[:-1]
-        line = body + _seal(digest_of(self.head, body))
-        return parse_record(self.path, line, self.count, self._require_end(), self.head)
+        _, line = _sealed(place.previous, orjson.dumps(record)[:-1])
+        return parse_record(self.path, line, *place)
 
     def append(self, record: Record) -> None:
         """Put the sealed `record` on disk; it counts from the moment this returns.
 
         A record that could not be synced is truncated: no later sync would bring it to the disk.
         """
-        end = self._require_end()
+        end = self._place().offset
         assert record.offset == end, "a record is appended before the next one is sealed"
-        self._end = None  # until it is known that nothing failed
+        self._next = None  # until it is known that nothing failed
         try:
-            self._refuse_another_writer(end)
+            there, mine = os.stat(self.path), os.fstat(self._file)
+            if not os.path.samestat(there, mine) or mine.st_size != end:
+                raise LedgerCorruptError(
+                    f"{self.path} was changed by another process while this run had it. Nothing "
+                    f"was written. See: {command('verify', str(self.path.parent))}"
+                )
             write_all(self._file, record.line + b"\n", self._storage)
             self._storage.sync(self._file)
         except OSError as error:
@@ -301,38 +307,27 @@ class Ledger:
             raise LedgerStorageError(
                 f"cannot append to {self.path}: {error.strerror}. What was written before is safe"
             ) from error
-        self.head, self.count, self._end = record.digest, record.seq + 1, record.end
+        self._next = record.next
 
-    def _refuse_another_writer(self, end: int) -> None:
-        mine, there = os.fstat(self._file), os.stat(self.path)
-        if not os.path.samestat(there, mine) or mine.st_size != end:
-            raise LedgerCorruptError(
-                f"{self.path} was changed by another process while this run had it. Nothing was "
-                f"written. See: {command('verify', str(self.path.parent))}"
-            )
-
-    def _require_end(self) -> int:
-        if self._end is None:
+    def _place(self) -> Place:
+        if self._next is None:
             raise LedgerStorageError(f"{self.path} takes no record before it was read again")
-        return self._end
+        return self._next
 
     def close(self) -> None:
         """Write `head.json` and release the file and the lock; closing twice is harmless."""
         try:
-            if self._end is not None and self.count:
-                mark = orjson.dumps({"seq": self.count - 1, "h": self.head}) + b"\n"
+            if self._next is not None and self._next.seq:
+                mark = orjson.dumps({"seq": self._next.seq - 1, "h": self._next.previous}) + b"\n"
                 with suppress(OSError):  # it only repeats what the ledger says
                     write_aside(self.path.with_name(HEAD), mark, storage=self._storage)
         finally:
             handles = [handle for handle in (self._lock, self._file) if handle >= 0]
-            self._file, self._lock, self._end = -1, -1, None
+            self._file, self._lock, self._next = -1, -1, None
             for handle in handles:
                 with suppress(OSError):
                     fcntl.flock(handle, fcntl.LOCK_UN)  # also for children forked with the lock
                     os.close(handle)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

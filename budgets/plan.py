@@ -7,12 +7,11 @@ Nothing here is a timestamp: two runs with the same settings have equal plans.
 from datetime import datetime
 from itertools import product
 from math import ceil
-from statistics import median, quantiles, stdev
+from statistics import median, quantiles
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
-from budgets.stats import total
 from objectives.api import ObjectiveSpec, Variant
 from objectives.space import SearchSpace
 
@@ -147,11 +146,7 @@ class Sample(PlanPart):
     score: float
     seconds: float
     startup_seconds: float
-    train_seconds: float
     cpu_seconds: float
-    peak_memory_bytes: int
-    steps: int
-    tokens: int
     train_flops: float
     eval_flops: float
 
@@ -180,16 +175,6 @@ class Calibration(PlanPart):
     @property
     def median_cpu_seconds(self) -> float | None:
         return median(s.cpu_seconds for s in self.samples) if self.samples else None
-
-    @property
-    def mean_score(self) -> float | None:
-        """The baseline's mean score over the seeds; None if it was not measured."""
-        return total(s.score for s in self.samples) / len(self.samples) if self.samples else None
-
-    @property
-    def sd_score(self) -> float | None:
-        """Sample standard deviation over seeds; None below two samples."""
-        return stdev(s.score for s in self.samples) if len(self.samples) > 1 else None
 
 
 class Thresholds(PlanPart):

@@ -10,6 +10,7 @@ from statistics import fmean, median
 from typing import Literal
 
 from budgets.accounts import Accounts, Refusal
+from budgets.checks import noise
 from budgets.events import Facts, Fired, Settled, Status
 from budgets.ledger import LEAST_FREE_BYTES
 from budgets.plan import Source
@@ -194,10 +195,9 @@ def patience(state: RunState) -> Fired | None:
     if count is None or len(measured) <= count or not goes_on:
         return None
     means = [fmean(generation.healthy) for generation in measured]
-    calibration = state.plan.calibration
-    baseline = None if calibration is None else calibration.mean_score
+    baseline = noise(state.plan.calibration)
     before, after = median(means[-2 * count : -count]), median(means[-count:])
-    size = abs(means[0] if baseline is None else baseline) or 1.0
+    size = abs(means[0] if baseline is None else baseline.mean) or 1.0
     gain = state.plan.sign * (before - after) / size
     overridden = [o.generation for o in state.overridden if o.rule == "patience"]
     # an override of the latest generation itself is for `_firing` to see

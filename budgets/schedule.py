@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 from budgets.accounts import MS_PER_HOUR
 from budgets.plan import Calibration, Confirmation, Frozen, LongRun
 from budgets.state import Batch, RunState
-from budgets.verdict import is_promising, winner
+from budgets.verdict import conditions, winner
 
 Action = Literal[
     "reference", "proxy", "generation", "finalists", "winner", "long_run", "decide", "over"
@@ -52,7 +52,8 @@ def _after_the_search(state: RunState, confirmation: Confirmation) -> Action:
         return "decide" if winner(state) is None else "winner"
     if "long_run" in state.comparisons:
         return "decide" if state.is_closed("long_run") else "long_run"
-    return "long_run" if _fits(state, confirmation.long_run) and is_promising(state) else "decide"
+    is_promising = all(one.met for one in conditions(state))  # worth the price of a long run
+    return "long_run" if is_promising and _fits(state, confirmation.long_run) else "decide"
 
 
 def _fits(state: RunState, long_run: LongRun | None) -> bool:

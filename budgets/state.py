@@ -8,7 +8,7 @@ pending and running evaluations, so a settlement costs the same whatever the bat
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
@@ -135,8 +135,18 @@ class Batch:
         return [None if score is None else self.sign * score for score in self.scores()]
 
     def fitness(self) -> list[float]:
-        """What the search is told, in candidate order."""
-        return fitness(self.to_minimize())
+        """What the search is told, in candidate order: finite, the failed worse than every healthy.
+
+        The failed follow the worst healthy score, each by the smallest step: only ranks matter to
+        the search.
+        """
+        scores, ranked = self.to_minimize(), []
+        worst = max((score for score in scores if score is not None), default=0.0)
+        for score in scores:
+            if score is None:
+                worst = nextafter(worst, inf)
+            ranked.append(worst if score is None else score)
+        return ranked
 
     def _reserve(self, key: Evaluation, attempt: Attempt) -> None:
         self.attempts[key] = (*self.attempts.get(key, ()), attempt)
@@ -155,20 +165,6 @@ class Batch:
         is_lost = event.status is Status.LOST and not is_setup(event.status, event.cause)
         if is_lost and last.session == session:
             self.losses[key] += 1
-
-
-def fitness(scores: Sequence[float | None]) -> list[float]:
-    """Scores, with the failed finite and worse than every healthy one.
-
-    The failed follow the worst healthy score in candidate order, each by the smallest step: only
-    ranks matter to the search.
-    """
-    worst, ranked = max((s for s in scores if s is not None), default=0.0), []
-    for score in scores:
-        if score is None:
-            worst = nextafter(worst, inf)
-        ranked.append(worst if score is None else score)
-    return ranked
 
 
 @dataclass(slots=True)

@@ -7,8 +7,7 @@ one that fails or loses power at any of these calls. Reading does not.
 import errno
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -104,9 +103,8 @@ def write_all(handle: int, data: bytes, storage: Storage = DISK) -> None:
         data = data[taken:]
 
 
-@contextmanager
-def plain_file(path: Path) -> Iterator[int]:
-    """A handle to read a plain file. Raises OSError; ValueError on a link, a pipe, a device.
+def read_plain(path: Path, most: int = -1) -> bytes:
+    """The bytes of a plain file, at most so many. Raises OSError; ValueError on a link, a pipe.
 
     Reading those could hang, or follow a link to another file.
     """
@@ -119,15 +117,10 @@ def plain_file(path: Path) -> Iterator[int]:
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise ValueError(f"{path} is not a plain file: expected one. Move it away")
-        yield handle
+        with os.fdopen(handle, "rb", closefd=False) as file:
+            return file.read(most)
     finally:
         os.close(handle)
-
-
-def read_plain(path: Path) -> bytes:
-    """The bytes of a `plain_file`. Raises what that does."""
-    with plain_file(path) as handle, os.fdopen(handle, "rb", closefd=False) as file:
-        return file.read()
 
 
 def unused(path: Path) -> Path:

@@ -63,32 +63,37 @@ def size(  # noqa: PLR0913 - what sizes depend on
             f"more knobs, each candidate on 1 seed instead of {full.seeds_per_candidate}: "
             f"{nominal.evaluations} of the tier's {full.evaluations} evaluations"
         )
+    resolved = nominal
     if population is not None:
-        _check_population(nominal, population)
+        most = nominal.evaluations // nominal.seeds_per_candidate
+        if population < 4 or population % 2 or population > most:
+            raise ValueError(
+                f"search.population must be even, at least 4 and at most {most} (the tier's "
+                f"{nominal.evaluations} evaluations), got {population}"
+            )
+        resolved = _with_population(nominal, population)
         reasons.append(f"P = {population} was asked for")
-        return Sizing(nominal, _with_population(nominal, population), tuple(reasons))
-    if devices is None:
-        return Sizing(nominal, nominal, tuple(reasons))
-    least, most = smallest_population(dimension), _LARGEST_POPULATION[phase]
-    chosen = _population_for(devices, least, most)
-    resolved = _with_population(nominal, chosen)
-    if resolved.generations < 2:
-        reasons.append(
-            f"P = {chosen} would leave {resolved.generations} generation of the tier's "
-            f"{nominal.evaluations} evaluations: the tier's own P = {nominal.population} is used"
-        )
-        resolved = nominal
-    else:
-        reasons.append(
+    elif devices is not None:
+        least, most = smallest_population(dimension), _LARGEST_POPULATION[phase]
+        chosen = _population_for(devices, least, most)
+        resolved = _with_population(nominal, chosen)
+        why = (
             f"P = {chosen}: twice the {devices} devices, from {least} for {dimension} knobs to "
             f"{most} for {phase}, in whole rounds where that fits"
         )
-    per_round = resolved.per_generation
-    if idle := -per_round % devices:
-        reasons.append(
-            f"{per_round} evaluations a generation on {devices} devices leave {idle} idle in "
-            f"the last round ({idle / (per_round + idle):.0%} of the time)"
-        )
+        if resolved.generations < 2:
+            why = (
+                f"P = {chosen} would leave {resolved.generations} generation of the tier's "
+                f"{nominal.evaluations} evaluations: the tier's P = {nominal.population} is used"
+            )
+            resolved = nominal
+        reasons.append(why)
+        per_round = resolved.per_generation
+        if idle := -per_round % devices:
+            reasons.append(
+                f"{per_round} evaluations a generation on {devices} devices leave {idle} idle in "
+                f"the last round ({idle / (per_round + idle):.0%} of the time)"
+            )
     return Sizing(nominal, resolved, tuple(reasons))
 
 
@@ -105,12 +110,3 @@ def _with_population(nominal: Envelope, population: int) -> Envelope:
     """As many whole generations of `population` as the tier's E pays for."""
     generations = nominal.evaluations // (population * nominal.seeds_per_candidate)
     return nominal.model_copy(update={"population": population, "generations": generations})
-
-
-def _check_population(nominal: Envelope, population: int) -> None:
-    most = nominal.evaluations // nominal.seeds_per_candidate
-    if population < 4 or population % 2 or population > most:
-        raise ValueError(
-            f"search.population must be even, at least 4 and at most {most} (the tier's "
-            f"{nominal.evaluations} evaluations), got {population}"
-        )

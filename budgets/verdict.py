@@ -7,9 +7,10 @@ function of the state; `decide` combines them once every planned comparison is s
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from math import ceil
 from statistics import fmean
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from budgets.checks import noise
 from budgets.events import Decided, Facts, Fired, Grade, NoGo
@@ -184,7 +185,8 @@ def gain_by_chance(state: RunState, share: float | None = None) -> float | None:
 Rule = Literal["signal", "stability", "persistence", "sanity", "long_run"]
 
 
-class Condition(Frozen):
+@dataclass(frozen=True, slots=True)
+class Condition:
     """Something that a Go needs, and whether it is met."""
 
     rule: Rule
@@ -197,8 +199,9 @@ def conditions(state: RunState) -> tuple[Condition, ...]:
     """All conditions of a Go that can be judged; empty before the winner was compared.
 
     `signal`: the gain on fresh seeds is as large as asked for, and more than chance. `stability`:
-    few evaluations of the last generations failed. `sanity`: the winner's training runs end, do not
-    explode and are stable.
+    few evaluations of the last generations failed. `persistence`: the search itself became better
+    than the baseline, not one candidate by chance. `sanity`: the winner's training runs end, do not
+    explode and are stable. `long_run`: enough of the gain is kept on more FLOPs, above chance.
     """
     limits, own = state.plan.thresholds, winner_gain(state)
     if own is None or not state.is_closed("winner"):
@@ -210,47 +213,32 @@ def conditions(state: RunState) -> tuple[Condition, ...]:
     crashes = failed / count if count else 1.0
     results, signs = state.comparisons["winner"].results(), ("exploding", "unstable")
     sick = sum(r.score is None or any(map(r.metrics.get, signs)) for r in results) / len(results)
-    judged: list[tuple[Rule, bool, float | None, float]] = [
-        ("signal", is_shown and is_enough, own.mean, limits.go_gain),
-        ("stability", crashes < limits.go_crash_rate, crashes, limits.go_crash_rate),
-        ("persistence", *_persistence(state, own)),
-        ("sanity", sick <= limits.go_pathological, sick, limits.go_pathological),
+    persists = _persistence(state, own)
+    judged = [
+        Condition("signal", is_shown and is_enough, own.mean, limits.go_gain),
+        Condition("stability", crashes < limits.go_crash_rate, crashes, limits.go_crash_rate),
+        Condition("persistence", persists is not None and persists > 0, persists, 0.0),
+        Condition("sanity", sick <= limits.go_pathological, sick, limits.go_pathological),
     ]
     if (longer := long_run_gain(state)) is not None:
-        judged.append(("long_run", *_long_run(state, longer, own)))
-    return tuple(Condition(**dict(zip(Condition.model_fields, one, strict=True))) for one in judged)
+        kept = longer.mean / own.mean if longer.mean is not None and own.mean else None
+        if not _arms(state, "long_run")[1][1]:  # the winner fails there on every seed
+            kept = 0.0
+        met = longer.is_shown and kept is not None and kept >= limits.persist_share
+        judged.append(Condition("long_run", met, kept, limits.persist_share))
+    return tuple(judged)
 
 
-def is_promising(state: RunState) -> bool:
-    """Whether the winner is a Go at this budget, so that the long run is worth its price."""
-    judged = conditions(state)
-    return bool(judged) and all(condition.met for condition in judged)
+def _persistence(state: RunState, own: Gain) -> float | None:
+    """The gain of the distribution's average over the last third of at least two generations.
 
-
-def _persistence(state: RunState, own: Gain) -> tuple[bool, float | None, float]:
-    """The search became better than the baseline and stayed so, not one candidate by chance.
-
-    Judged by the distribution's average over the last third of at least two generations, paired on
-    the picking seeds, or on the winner's if it won. Candidates' own scores cannot tell: generations
-    do not share their seeds, and candidates that spread around a good mean are worse than it.
+    Paired on the picking seeds, or on the winner's if it won. Candidates' own scores cannot tell:
+    generations do not share their seeds, and candidates around a good mean are worse than it.
     """
     best = winner(state)
     if best is None or best.name != AVERAGE:
         own = _gain(state, _scores(state, "finalists", AVERAGE), baseline_scores(state))
-    mean = own.mean if len(state.completed) > 1 else None
-    return mean is not None and mean > 0, mean, 0.0
-
-
-def _long_run(state: RunState, longer: Gain, own: Gain) -> tuple[bool, float | None, float]:
-    """Enough of the gain is kept on more FLOPs, above chance.
-
-    Nothing is kept where the winner fails there on every seed.
-    """
-    (_, (_, scores)), limit = _arms(state, "long_run"), state.plan.thresholds.persist_share
-    kept = None if scores else 0.0
-    if longer.mean is not None and own.mean:
-        kept = longer.mean / own.mean
-    return longer.is_shown and kept is not None and kept >= limit, kept, limit
+    return own.mean if len(state.completed) > 1 else None
 
 
 # The decision
@@ -304,28 +292,22 @@ def _stop(state: RunState, mean: float, upper: float) -> Fired:
     """
     limits, seemed = state.plan.thresholds, apparent_gain(state)
     most = max(limits.go_gain, upper, gain_by_chance(state, limits.go_level) or 0.0)
-    rule, observed, limit = "flat", mean, limits.go_gain
-    facts: Facts = {"evaluations": state.accounts.evaluations}
+    common: dict[str, Any] = {"generation": state.begun - 1, "decision": "stop"}
     if seemed is not None and seemed >= most:
-        rule, observed, limit, facts = "seed_luck", seemed, most, {"upper": upper}
-    return Fired(
-        rule=rule,
-        generation=state.begun - 1,
-        decision="stop",
-        observed=observed,
-        limit=limit,
-        facts=facts,
-    )
+        facts = Facts(upper=upper)
+        return Fired(rule="seed_luck", observed=seemed, limit=most, facts=facts, **common)
+    facts = Facts(evaluations=state.accounts.evaluations)
+    return Fired(rule="flat", observed=mean, limit=limits.go_gain, facts=facts, **common)
 
 
 # Everything that is known
 
-TITLES: dict[Grade, str] = {"go_persists": "Go that persists", "go": "Go; persistence not shown"}
-
 
 def title(grade: Grade, no_go: NoGo | None) -> str:
     """`Go; persistence not shown`, `No-Go, below noise`."""
-    return TITLES[grade] if no_go is None else f"No-Go, {no_go.replace('_', ' ')}"
+    if no_go is not None:
+        return f"No-Go, {no_go.replace('_', ' ')}"
+    return "Go that persists" if grade == "go_persists" else "Go; persistence not shown"
 
 
 GainKind = Literal[

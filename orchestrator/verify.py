@@ -14,7 +14,7 @@ from typing import Any
 
 from budgets.events import ComparisonAsked, Decided, GenerationAsked, Reserved, Settled
 from budgets.failures import was_given_up
-from budgets.ledger import LEDGER, LedgerCorruptError, Record, marked
+from budgets.ledger import LEDGER, LedgerCorruptError, Reader, Record
 from budgets.schedule import next_action
 from budgets.state import ImpossibleEventError, RunState, apply, begin
 from budgets.verdict import decide
@@ -47,7 +47,7 @@ def verify(directory: Path) -> Verification:
     if not is_there(path):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     try:
-        reader = marked(path)
+        reader = Reader(path)
         records = tuple(reader)
         if reader.torn or not records:
             raise DivergedError(f"{path}: record {len(records)} is unfinished")

@@ -196,7 +196,8 @@ def read_summary(attempt: Attempt) -> Outcome | None:
 
 def read_report(attempt: Attempt) -> Report:
     """Return the evaluation's own report. Raises OSError, or ValueError if it is not valid."""
-    report = Report.model_validate_json(read_plain(attempt.directory / MEASUREMENT))
+    content = read_plain(attempt.directory / MEASUREMENT, MEASUREMENT_LIMIT_BYTES)
+    report = Report.model_validate_json(content)
     if report.attempt_id != attempt.attempt_id:
         raise ValueError(f"{MEASUREMENT} is of another attempt")
     return report

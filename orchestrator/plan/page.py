@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Literal, NamedTuple, get_args
 
+from budgets.checks import noise
 from budgets.formatting import PROGRAM, duration, number, plain, table
 from budgets.plan import Caps, Devices, Plan, Tier
 from budgets.stats import power_of
@@ -318,14 +319,14 @@ def _answers(tiers: Sequence[TierPage]) -> Iterator[tuple[Item, str]]:
 
 def _power(tier: TierPage) -> str:
     """The probability of showing a true gain, for the largest tier with a comparison."""
-    plan, gain, calibration = tier.plan, tier.detectable, tier.plan.calibration
+    plan, gain, measured = tier.plan, tier.detectable, noise(tier.plan.calibration)
     assert plan.confirmation is not None, "it compares"
     seeds, rules = plan.confirmation.seeds, plan.thresholds
     said = f"A Go needs a gain of {rules.go_gain:.1%} on {seeds} fresh seeds, shown with "
     said += f"{1 - rules.go_level:.0%} confidence. "
-    if gain is None or calibration is None or not calibration.sd_score:
+    if gain is None or measured is None or not measured.sd:
         return f"{said}The noise is not measured, so neither is the detectable gain."
-    spread = sqrt(2) * calibration.sd_score / abs(calibration.mean_score or 1.0)
+    spread = sqrt(2) * measured.sd / abs(measured.mean or 1.0)
     power = power_of(rules.go_gain, spread, seeds, rules.go_level)
     return (
         f"{said}Detectable gain at 80 % power: {gain:.2%}. A gain of {rules.go_gain:.1%} is shown "

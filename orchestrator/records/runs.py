@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 from budgets.events import Reserved, Settled
-from budgets.ledger import LEDGER, marked
+from budgets.ledger import LEDGER, Reader
 from budgets.plan import Phase, Plan
 from budgets.rules import Ruling, ruling_of
 from budgets.state import RunState, fold
@@ -36,7 +36,7 @@ def recorded_state(directory: Path) -> RunState | None:
     path = directory / LEDGER
     if not is_there(path):
         return None
-    records = iter(marked(path))
+    records = iter(Reader(path))
     first = next(records, None)
     return None if first is None else fold(chain([first], records))
 

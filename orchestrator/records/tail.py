@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from budgets.ledger import LEDGER, Record, marked
+from budgets.ledger import LEDGER, Reader, Record
 from budgets.state import RunState, apply, begin
 from orchestrator.records.runs import is_there
 
@@ -32,7 +32,7 @@ class Tail:
         seen = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
         if seen == self._seen:
             return
-        records = list(marked(path))  # the whole ledger: 5,000 records take 0.07 s
+        records = list(Reader(path))  # the whole ledger: 5,000 records take 0.07 s
         known = 0 if self.state is None else self.state.records
         if self.state is not None and [r.digest for r in records[known - 1 : known]] != [
             self.state.head

@@ -17,7 +17,7 @@ from budgets.ledger import (
     Ledger,
     LedgerCorruptError,
     LedgerStorageError,
-    marked,
+    Reader,
     set_aside_command,
     take_lock,
 )
@@ -222,7 +222,7 @@ def salvage(source: Path, out: Path) -> Saved:
 
 def _valid_start(path: Path) -> tuple[int, int, str]:
     """Return the records before the first that is damaged or cannot follow, their end, and why."""
-    reader, why, state, end = marked(path), "", None, 0
+    reader, why, state, end = Reader(path), "", None, 0
     try:
         for record in reader:
             if state is None:

@@ -74,7 +74,7 @@ LIES: list[tuple[str, dict[str, Any], str]] = [  # of the last record of a kind;
     ("generation_told", {"digest": "0" * 32}, "diverges at generation 2"),
     ("generation_told", {"mean": [0.0, 0.0]}, "finalists comparison with"),
     ("generation_told", {"sigma": lambda sigma: sigma * (1 + 1e-12)}, "diverges at generation 2"),
-    ("generation_told", {"guided.noise": 9.0}, "generation 2"),
+    ("generation_told", {"guided.sigma": 9.0}, "generation 2"),
     ("comparison_asked", {"seeds": [[7], [7]]}, "comparison with seeds"),
     ("comparison_asked", {"configurations": lambda arms: arms[::-1]}, "with configurations"),
     ("decided", {"grade": "go"}, "decides grade"),

@@ -27,7 +27,7 @@ def cell(score: float | Status | None) -> Cell:
         return Cell(status="pending")
     if isinstance(score, Status):
         return Cell(status=str(score))
-    return Cell(status="ok", score=score, seconds=2.0)
+    return Cell(status="ok", score=score)
 
 
 def matrix_of(
