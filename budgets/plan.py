@@ -214,7 +214,6 @@ class SearchPlan(PlanPart):
     sigma0: float = Field(gt=0, le=0.3)
     start: tuple[float, ...]  # a point of the unit cube
     shape: tuple[tuple[float, ...], ...] | None = None  # covariance matrix, of mean diagonal 1
-    known: tuple[UnitPoint, ...] = ()  # good points: the search's first candidates
 
 
 class Configuration(PlanPart):

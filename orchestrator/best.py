@@ -119,7 +119,7 @@ def best_of(state: RunState, directory: Path) -> Best:
 
 
 def as_dict(best: Best) -> dict[str, Any]:
-    """Return the JSON document; it contains `best.json`, so `search.known` accepts it too."""
+    """Return the JSON document; it contains `best.json`."""
     run, recommended = best.run, best.recommended
     kind = "baseline" if best.standing == "no_go" else "candidate"
     return {

@@ -96,7 +96,6 @@ class Search(Table):
     population: int | None = key(None, "Candidates a generation; default: 2 x devices.")
     generations: Count | None = key(None, "At most so many; default: what the tier pays for.")
     seeds_per_candidate: int | None = key(None, "Default: the tier's.", ge=1, le=MOST_SEEDS)
-    known: str | None = key(None, "JSON with knobs to evaluate first.")
     follows: str | None = key(None, "The phase 1 whose Go it follows.", "-", "RUN", alias="from")
     variant: VariantName | None = key(None, "More seeds, or more knobs.", "-")
     proxy: float | None = key(None, "Evaluate with this share of the FLOPs.", gt=0, lt=1)

@@ -31,6 +31,7 @@ from orchestrator.execution import processes
 
 CONFIG, STARTED, METRICS = "config.json", "started.json", "metrics.jsonl"
 MEASUREMENT, SUMMARY, LOCK = "measurement.json", "summary.json", "supervisor.lock"
+MEASUREMENT_LIMIT_BYTES = 1_000_000
 NEVER_STARTED = "it was never started"
 KILL_SECONDS = 1.0  # how long one check waits for killed processes to disappear
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM)

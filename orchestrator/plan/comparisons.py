@@ -21,12 +21,11 @@ Seeds = tuple[int, ...]
 def evaluation_seeds(plan: Plan, generation: int) -> Seeds:
     """Return the S seeds that all candidates of the generation share, fresh in every generation.
 
-    Each phase draws from a stream of its own, so no search uses its calibration's seeds. So does a
-    search with known settings, which may have been chosen on the seeds of another search.
+    Each phase draws from a stream of its own, so no search uses its calibration's seeds.
     """
     if plan.campaign is not None:
         return plan.campaign.seeds
-    stream = _stream(plan)
+    stream = f"{plan.evaluation_seed}/{plan.phase}"
     return tuple(
         _seed(f"{stream}/{generation}/{repeat}")
         for repeat in range(plan.resolved.seeds_per_candidate)
@@ -45,7 +44,7 @@ def confirmation_seeds(plan: Plan) -> ConfirmationSeeds:
     """Return the fresh seeds of a plan with a confirmation."""
     wanted = plan.confirmation
     assert wanted is not None, "the plan compares"
-    seeds = _fresh(f"{_stream(plan)}/confirm", _searched(plan))
+    seeds = _fresh(f"{plan.evaluation_seed}/{plan.phase}/confirm", _searched(plan))
     long_run = 0 if wanted.long_run is None else wanted.long_run.seeds
     counts = (wanted.picking_seeds, wanted.seeds, long_run)
     return ConfirmationSeeds(*(tuple(islice(seeds, number)) for number in counts))
@@ -59,13 +58,6 @@ def _searched(plan: Plan) -> set[int]:
     if plan.calibration is not None:
         used |= {sample.seed for sample in plan.calibration.samples}
     return used
-
-
-def _stream(plan: Plan) -> str:
-    stream, search = f"{plan.evaluation_seed}/{plan.phase}", plan.search
-    if search is None or not search.known:
-        return stream
-    return f"{stream}/after {search.known}"
 
 
 def _fresh(stream: str, used: set[int]) -> Iterator[int]:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from budgets.formatting import counted
 from budgets.plan import Plan, Source
 from objectives.settings import shown
 
@@ -50,14 +49,11 @@ VERDICTS = {"": "has no verdict", "go_persists": "said Go that persists", "go": 
 
 
 def beginning(plan: Plan) -> str:
-    """Return the run that a search follows, and its known settings; empty without."""
-    said, source = list[str](), plan.source
-    if source is not None:
-        new = f"with {', '.join(source.added)}" if source.added else "the same knobs on more seeds"
-        said.append(f"It follows {source.run_id}, which {_verdict(source)}, {new}.")
-    if plan.search is not None and plan.search.known:
-        said.append(f"First it evaluates {counted(len(plan.search.known), 'known setting')}.")
-    return " ".join(said)
+    """Return the run that a search follows; empty without."""
+    if (source := plan.source) is None:
+        return ""
+    new = f"with {', '.join(source.added)}" if source.added else "the same knobs on more seeds"
+    return f"It follows {source.run_id}, which {_verdict(source)}, {new}."
 
 
 def objection(source: Source, rule: str) -> str:

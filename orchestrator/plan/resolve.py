@@ -1,14 +1,11 @@
 """From a configuration, its devices and a calibration to the frozen plan of a run."""
 
 import hashlib
-import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-from pydantic import TypeAdapter, ValidationError
 
 from budgets.checks import noise
 from budgets.formatting import counted
@@ -30,12 +27,8 @@ from budgets.plan import (
 )
 from budgets.tiers import Sizing, size
 from objectives.api import Objective
-from objectives.files import read_text
 from objectives.registry import short_name
-from objectives.settings import in_words, unknown
-from objectives.space import Knob
 from orchestrator.config import Budget, Config, Evaluation
-from orchestrator.records.objective import Point
 from orchestrator.records.runs import RUNS_DIR
 
 if TYPE_CHECKING:
@@ -229,13 +222,7 @@ def search_plan(
     search, sizing = config.search, sizing_of(config, devices.count)
     source, sigma0, shape = succession or (None, None, None)
     start = config.tuned.space.baseline if source is None else source.point
-    known = tuple(dict.fromkeys(known_points(config, start)))
     cap = most_evaluations(config, sizing.nominal)
-    if len(known) > sizing.resolved.population // 2:
-        raise ValueError(
-            f"search.known: expected at most {sizing.resolved.population // 2} settings, half of a "
-            f"generation, got {len(known)}"
-        )
     if search.generations is not None:  # an amendment that raises it pays for more of them
         cap = min(cap, search.generations * sizing.resolved.per_generation)
     plan = plan_of(
@@ -254,7 +241,6 @@ def search_plan(
             sigma0=search.sigma0 or sigma0 or SIGMA0[search.method],
             start=start,
             shape=shape,
-            known=known,
         ),
         caps=caps_for(config, cap),
         thresholds=config.thresholds,
@@ -299,9 +285,8 @@ def plan_of(
 
 def check_beginning(config: Config) -> None:
     """Raise ValueError on a configuration that no run can begin with."""
-    search, space = config.search, config.tuned.space  # raises on a wrong setting
+    search, _ = config.search, config.tuned  # raises on a wrong setting
     window_of(config.budget)
-    list(known_points(config, space.baseline))
     if config.campaign is not None:
         return
     if search.phase == "phase1" and (search.follows or search.variant):
@@ -332,37 +317,6 @@ def no_share(calibration: Calibration | None) -> str:
         f"the baseline's score, {measured.mean:.3g} on {counted(measured.seeds, 'seed')}, cannot "
         "be told from 0, and a gain is a share of it"
     )
-
-
-def known_points(config: Config, otherwise: Point) -> Iterator[Point]:
-    """Yield the settings in the JSON file `search.known`, a list or a run's best.json, as points.
-
-    Knobs that one does not name are as in `otherwise`. Raises ValueError, naming file and entry.
-    """
-    if (file := config.search.known) is None:
-        return
-    place, knobs = f"search.known {file}", {k.name: k for k in config.tuned.space.knobs}
-    text = read_text(Path(file), place)
-    try:
-        content = json.loads(text)
-        if isinstance(content, dict):
-            content = [content["recommendation"]["knobs"]]
-        settings = TypeAdapter(list[dict[str, float]]).validate_python(content, strict=True)
-    except (ValueError, LookupError, TypeError, RecursionError) as error:
-        raise ValueError(f"{place}: expected a list of settings, or a run's best.json") from error
-    if not settings:
-        raise ValueError(f"{place}: expected one setting or more, got an empty list")
-    for number, setting in enumerate(settings, 1):
-        point, here = dict(zip(knobs, otherwise, strict=True)), f"{place}, entry {number}"
-        for name, value in setting.items():
-            if name not in knobs:
-                raise unknown(f"knob ({here})", name, knobs)
-            try:  # it may stand wherever the baseline may
-                knob = Knob.model_validate({**knobs[name].model_dump(), "baseline": value})
-            except ValidationError as error:
-                raise ValueError(f"{here}: {in_words(error)}") from error
-            point[name] = knob.encode(knob.baseline)
-        yield tuple(point.values())
 
 
 def confirmation_for(config: Config, source: Source | None = None) -> Confirmation | None:

@@ -17,7 +17,7 @@ def best_point(state: RunState, *, compared: bool = False) -> Point | None:
     """Return the best point of a search; None before its first generation is complete.
 
     After a Go it is what is recommended. After a No-Go it depends on what it is for. A search that
-    goes on from there (phase 2, search.known) takes the mean of the distribution, where all scores
+    goes on from there (phase 2) takes the mean of the distribution, where all scores
     put it. To use one configuration all the same (`best`), take the winner of the finalists, which
     was `compared`: of no other point is the gain known.
     """

@@ -53,8 +53,6 @@ class Search:
         self._seen: list[Batch] = []  # generations that were told
         directions = (Chained if plan.method == "guided" else Independent)(plan.seed)
         self._strategy = Strategy(plan.start, plan.sigma0, population, directions, plan.shape)
-        if plan.known:
-            self._strategy.propose(plan.known)
 
     @property
     def generation(self) -> int:

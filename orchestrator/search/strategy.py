@@ -105,8 +105,7 @@ class Chained:
     with the length of its own normal draw, so every row alone is still standard normal. (Brockhoff
     et al. 2010, "Mirrored Sampling"; Wang, Emmerich and Bäck 2014, "Mirrored Orthogonal Sampling".)
     A generation of fewer than `dimension` pairs uses some directions of a block, and the next one
-    begins with the rest: with 4 pairs in 10 dimensions, three generations cover every direction. If
-    known settings take the place of some rows, some directions are left out or used twice.
+    begins with the rest: with 4 pairs in 10 dimensions, three generations cover every direction.
     """
 
     def __init__(self, seed: int) -> None:
@@ -189,10 +188,6 @@ class Strategy:
         apart = np.sqrt(np.diag(model.C))  # within 1e-4 of 1, so that no two eigenvalues are equal
         model.C = shape * np.outer(apart, apart)
         model.update_now(-1)  # decompose it before anything is told
-
-    def propose(self, points: Sequence[Point]) -> None:
-        """Make these the first candidates of the next generation, in place of drawn ones."""
-        self._es.inject([self._unbent(point) for point in points], force=True)
 
     def ask(self) -> list[Array]:
         """Return the generation's points of the unit cube; asking twice gives the same points."""

@@ -17,7 +17,6 @@ FILES = {
     "typed.toml": "[training]\nmicro_batch_size = true\n",
     "corrupt.toml": 'objective = "sphere\n',
     "latin1.toml": 'objective = "sph\xe8re"\n',
-    "knobs.json": '[{"x9999": 1}]',
     "notes.txt": "buy milk\n",
     "train.py": "def evaluate(knobs, seed, budget):\n    return knobs['lr']\n",
     "short.py": "def evaluate(knobs):\n    return 1.0\n",
@@ -53,7 +52,6 @@ phase1 --tier min --objective sphere --executor dask    | inline
 phase1 --tier min {RUN} --device tpu                    | tpu
 phase1 --tier min {RUN} --set verdict.confirm_seeds=8   | verdict
 phase1 --tier min {RUN} --run-id a/b                    | a/b
-phase1 --tier min {RUN} --set search.known=knobs.json   | x9999
 phase1 --tier min {RUN} --override patience --reason x  | no such run
 phase1 --tier min {RUN} --seed 0                        | seed
 phase1 --tier min {RUN} --max-evals 3                   | one generation

