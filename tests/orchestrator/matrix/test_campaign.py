@@ -103,7 +103,7 @@ backend = { executor = "inline", workers = 1 }
 def test_a_stated_time_is_scaled_to_each_condition_and_the_longest_must_find_its_limit_free(
     cap: float, verdict: str, command: Command, tmp_path: Path
 ) -> None:
-    """Expected 43 s; reserved are 30 s for the short one, 20 * 4.6 + 10 = 103 s for the long."""
+    """Expected 43 s; reserved are 30 s for the short and 20 * 4.6 + 10 = 103 s."""
     (tmp_path / "file.toml").write_text(f"""
 objective = "nanochat"
 training = {{ n_layer = 2, n_embd = 32, sequence_len = 64, target_flops = 3e9 }}
