@@ -12,7 +12,7 @@ The setting `data` names one of eight forms:
 Without a held-out part of its own, a text is ordered by the SHA-256 of its documents, exact copies
 are dropped, and the last tenth is held out. Each part is its documents with a blank line between
 two and a newline at the end. Tokens are cached in a file of the user's cache directory and mapped
-into memory. They are made again when that file, or one that they came from, has changed.
+into memory. They are made again when a file that they came from has changed.
 """
 
 import ast
@@ -24,7 +24,7 @@ import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, distribution
@@ -32,14 +32,14 @@ from os.path import isdir  # unlike Path.is_dir it never raises: opening the pat
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
 
-from objectives.api import SetupError
+from objectives.api import SetupError, digest
 from objectives.files import absolute, cache_directory, replace
 from objectives.nanochat.tokenizer import BYTES, learn, library, optional, vocab_size
 
 if TYPE_CHECKING:  # numpy is imported where it is used: plans start quickly
     import numpy as np
 
-LAYOUT = "6"  # raise it when the same data is split, tokenised or stored in another way
+LAYOUT = "7"  # raise it when the same data is split, tokenised or stored in another way
 COLUMN = "text"  # the column, or field, that holds the documents
 SHARD = ".parquet"
 
@@ -73,12 +73,7 @@ BUILTIN = {
 class Corpus:
     """Training and held-out text as tokens. Two are equal if their text and tokenizer are."""
 
-    sha256: str  # of the text: both parts, a blank line between two documents
-    tokenizer: str  # "bytes" or "bpe:N"
-    tokenizer_sha256: str  # of its canonical JSON; "" for bytes
-    documents: int  # in both parts
-    train_bytes: int  # of the documents alone, without separators
-    val_bytes: int
+    facts: Mapping[str, str | int]  # hashes and sizes, as a plan pins them
     train: "np.ndarray" = field(repr=False, compare=False)  # (tokens,) uint8, uint16 for BPE
     val: "np.ndarray" = field(repr=False, compare=False)  # the same; both are mapped, read-only
     token_bytes: "np.ndarray" = field(repr=False, compare=False)  # (vocab_size,) int64, of text
@@ -86,8 +81,8 @@ class Corpus:
     @property
     def fingerprint(self) -> str:
         """SHA-256 (hex) of what is trained on and scored on, wherever it lies."""
-        facts = (self.sha256, self.train_bytes, self.tokenizer, self.tokenizer_sha256)
-        return _sha256("\n".join(map(str, facts)))
+        names = ("data_sha256", "train_bytes", "tokenizer", "tokenizer_sha256")
+        return digest([self.facts[name] for name in names])
 
 
 def load(data: str, tokenizer: str = "bytes") -> Corpus:
@@ -100,8 +95,8 @@ def load(data: str, tokenizer: str = "bytes") -> Corpus:
     source = parse(data)
     with _read(source.name):
         state = source.state()
-        key = "\n".join((LAYOUT, state, tokenizer, library(tokenizer)))
-        path = cache_directory() / f"text-{_sha256(f'{source.name} {tokenizer}')[:32]}"
+        key = digest([LAYOUT, state, tokenizer, library(tokenizer)])
+        path = cache_directory() / f"{digest([source.name, tokenizer])[:32]}.tokens"
         if found := _cached(path, key):
             return found
         corpus = _tokenised(source, tokenizer)
@@ -149,17 +144,18 @@ def _tokenised(source: "Source", name: str) -> Corpus:
     text = sha256()
     for piece in (*texts[0], b"\n", *texts[1]):
         text.update(piece)
-    return Corpus(
-        sha256=text.hexdigest(),
-        tokenizer=name,
-        tokenizer_sha256=tokenizer.sha256,
-        documents=len(train) + len(val),
-        train_bytes=sum(map(len, train)),
-        val_bytes=sum(map(len, val)),
-        train=tokenizer.encode(texts[0]),
-        val=tokenizer.encode(texts[1]),
-        token_bytes=tokenizer.token_bytes,
-    )
+    tokens, held = map(tokenizer.encode, texts)
+    facts: dict[str, str | int] = {
+        "data_sha256": text.hexdigest(),  # of both parts
+        "documents": len(train) + len(val),
+        "train_bytes": sum(map(len, train)),  # of the documents alone, without separators
+        "val_bytes": sum(map(len, val)),
+        "tokenizer": name,
+        "tokenizer_sha256": tokenizer.sha256,
+        "train_tokens": len(tokens),
+        "val_tokens": len(held),
+    }
+    return Corpus(facts, tokens, held, tokenizer.token_bytes)
 
 
 def _pieces(documents: Sequence[bytes]) -> list[bytes]:
@@ -167,47 +163,31 @@ def _pieces(documents: Sequence[bytes]) -> list[bytes]:
     return [*(document + b"\n\n" for document in documents[:-1]), documents[-1] + b"\n"]
 
 
-# The cache: a file of tokens, and a JSON file with the facts and the state of the file of tokens.
-# Both are whole or absent, and a cache that cannot be written is not used.
+# The cache: a line of JSON, then the tokens. A cache that cannot be written is not used.
 
 
 def _cached(path: Path, key: str) -> Corpus | None:
-    """Return the corpus of that key that is kept at `path`, if it is there and untouched."""
+    """Return the corpus of that key that is kept at `path`, if it is there and whole."""
     import numpy as np
 
-    file = path.with_suffix(".tokens")
-    with suppress(OSError, ValueError, LookupError, TypeError):
-        kept = json.loads(path.with_suffix(".json").read_bytes())
-        if (kept["key"], kept["stamp"]) == (key, _stamp(file)):
-            sizes, length = np.array(kept["token_bytes"]), kept["train_tokens"]
-            dtype = np.uint8 if len(sizes) == BYTES else np.uint16
-            tokens = np.asarray(np.memmap(file, dtype, "r"))
-            train, val = tokens[:length], tokens[length:]
-            return Corpus(train=train, val=val, token_bytes=sizes, **kept["facts"])
+    with suppress(OSError, ValueError, LookupError, TypeError), path.open("rb") as file:
+        kept = json.loads(head := file.readline())
+        facts, sizes = kept["facts"], np.array(kept["token_bytes"], np.int64)
+        dtype = np.uint8 if len(sizes) == BYTES else np.uint16
+        tokens = np.asarray(np.memmap(file, dtype, "r", offset=len(head)))
+        length = facts["train_tokens"]
+        if (kept["key"], len(tokens)) == (key, length + facts["val_tokens"]):
+            return Corpus(facts, tokens[:length], tokens[length:], sizes)
     return None
 
 
 def _keep(path: Path, key: str, corpus: Corpus) -> None:
-    document = {
-        "key": key,
-        "facts": {one.name: getattr(corpus, one.name) for one in fields(corpus) if one.compare},
-        "train_tokens": len(corpus.train),
-        "token_bytes": corpus.token_bytes.tolist(),
-    }
-    file = path.with_suffix(".tokens")
+    kept = {"key": key, "facts": corpus.facts, "token_bytes": corpus.token_bytes.tolist()}
+    head = json.dumps(kept).encode()
+    head += b" " * (len(head) % 2 == 0) + b"\n"  # two bytes a token are read from even places
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace(file, corpus.train.tobytes() + corpus.val.tobytes())
-        document["stamp"] = _stamp(file)
-        replace(path.with_suffix(".json"), json.dumps(document).encode())
-
-
-def _stamp(path: Path) -> list[int]:
-    """Return what changes with a file. Raises ValueError unless it is one that ends."""
-    status = path.stat()
-    if not stat.S_ISREG(status.st_mode):
-        raise ValueError("it is not a regular file")
-    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
+        replace(path, head + corpus.train.tobytes() + corpus.val.tobytes())
 
 
 # What `data` names
@@ -236,7 +216,7 @@ class Source:
             return BUILTIN[self.place].sha256
         if self.form == "hf":  # loads it, and downloads what is new
             return str(sorted((name, rows._fingerprint) for name, rows in self._splits.items()))
-        return _sha256(str([(str(path), *_stamp(path)) for path in self._files()]))
+        return digest([(str(path), *_stamp(path)) for path in self._files()])
 
     def documents(self) -> Parts:
         """Return both parts. Raises SetupError, saying how to fix it, when there is no text."""
@@ -418,5 +398,9 @@ def _opened(path: Path) -> IO[bytes]:
     return file
 
 
-def _sha256(text: str) -> str:
-    return sha256(text.encode(errors="surrogateescape")).hexdigest()
+def _stamp(path: Path) -> list[int]:
+    """Return what changes with a file. Raises ValueError unless it is one that ends."""
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise ValueError("it is not a regular file")
+    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]

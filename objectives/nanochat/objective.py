@@ -63,17 +63,7 @@ class NanochatObjective(Objective):
     @property
     def provenance(self) -> dict[str, str | int]:
         corpus = data.load(self.config.data, self.config.tokenizer)
-        return {
-            "data": self.config.data,
-            "data_sha256": corpus.sha256,
-            "documents": corpus.documents,
-            "train_bytes": corpus.train_bytes,
-            "val_bytes": corpus.val_bytes,
-            "tokenizer": corpus.tokenizer,
-            "tokenizer_sha256": corpus.tokenizer_sha256,
-            "train_tokens": len(corpus.train),
-            "val_tokens": len(corpus.val),
-        }
+        return {"data": self.config.data, **corpus.facts}
 
     @property
     def preload(self) -> tuple[str, ...]:
@@ -127,24 +117,16 @@ class NanochatObjective(Objective):
         config = self.config.with_knobs(knobs)
         with torch_set(context.threads, context.device):
             corpus = data.load(config.data, config.tokenizer)
-            self._require_same_text(corpus, context.pinned)
+            pinned, text = context.pinned, {"data": config.data, **corpus.facts}
+            is_planned = all(pinned.get(name) == text[name] for name in ("data", "tokenizer"))
+            if is_planned and pinned["data_sha256"] != text["data_sha256"]:
+                raise SetupError(
+                    f"the text of {config.data} has changed since the run was planned: put it "
+                    "back and repeat the command, or begin another run with --run-id"
+                )
             trainer = Trainer(config, corpus, seed, context.device)
             require_steps(trainer.plan)
             return _measure(trainer, context.heartbeat)
-
-    def _require_same_text(self, corpus: data.Corpus, pinned: Mapping[str, str | int]) -> None:
-        """Raises SetupError if the text is not the one that the run was planned with.
-
-        A condition of a campaign that names another text is not held against the plan's.
-        """
-        text = (self.config.data, self.config.tokenizer)
-        planned = pinned.get("data_sha256")
-        if (pinned.get("data"), pinned.get("tokenizer")) == text and corpus.sha256 != planned:
-            raise SetupError(
-                f"the text of {self.config.data} has changed since the run was planned (sha256 "
-                f"{str(planned)[:8]} then, {corpus.sha256[:8]} now): put it back and "
-                "repeat the command, or begin another run with --run-id"
-            )
 
 
 def _measure(trainer: "Trainer", heartbeat: Heartbeat) -> Measurement:
@@ -160,7 +142,7 @@ def _measure(trainer: "Trainer", heartbeat: Heartbeat) -> Measurement:
             trainer.require_finite(seen)
             seen = done
             loss, norm = float(trainer.losses[done - 1]), float(trainer.grad_norms[done - 1])
-            beat.send(step=done, loss=loss, grad_norm=norm)
+            beat(step=done, loss=loss, grad_norm=norm)
     seconds = time.perf_counter() - started
     return Measurement(
         score=trainer.evaluate_bpb(beat),
@@ -174,7 +156,7 @@ def _measure(trainer: "Trainer", heartbeat: Heartbeat) -> Measurement:
 
 
 class _Pulse:
-    """Sends heartbeats when there is something to report, and when called at least every second."""
+    """Sends heartbeats when there is something to report, and at least every second."""
 
     def __init__(self, heartbeat: Heartbeat) -> None:
         self._heartbeat, self._at = heartbeat, time.monotonic()
@@ -183,13 +165,10 @@ class _Pulse:
     def is_due(self) -> bool:
         return time.monotonic() - self._at >= HEARTBEAT_SECONDS
 
-    def __call__(self) -> None:
-        if self.is_due:
-            self.send()
-
-    def send(self, **metrics: float) -> None:
-        self._heartbeat(_finite(metrics))
-        self._at = time.monotonic()
+    def __call__(self, **metrics: float) -> None:
+        if metrics or self.is_due:
+            self._heartbeat(_finite(metrics))
+            self._at = time.monotonic()
 
 
 def _finite(metrics: Mapping[str, float]) -> dict[str, float]:

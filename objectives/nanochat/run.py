@@ -14,6 +14,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 from typing import Annotated, Any
@@ -82,8 +83,7 @@ def train(
         **config.model_dump(mode="json", exclude=NOT_TRAINED),
         "seed": run.seed,
         "device": device,
-        "data_sha256": corpus.sha256,
-        "tokenizer_sha256": corpus.tokenizer_sha256,
+        **{name: corpus.facts[name] for name in ("data_sha256", "tokenizer_sha256")},
     }
     with locked(run.checkpoint_dir), torch_set(run.threads, device):
         manifest = read_manifest(run.checkpoint_dir, identity)
@@ -149,36 +149,36 @@ def locked(directory: Path) -> Iterator[None]:
         os.close(handle)
 
 
+@dataclass
 class Loop:
     """One process's work on a run: every step that is left, with what is due at each."""
 
-    def __init__(
-        self,
-        run: RunConfig,
-        manifest: Manifest,
-        trainer: Trainer,
-        say: Callable[[str], None],
-        check: Callable[[], None],
-    ) -> None:
-        self._run, self._manifest, self._trainer = run, manifest, trainer
-        self._say, self._check, self._directory = say, check, run.checkpoint_dir
-        # Of all the run's processes, and part of a checkpoint: bits per byte by step, and the time.
-        self._evaluations: dict[int, float] = {}
-        self._seconds = 0.0
-        self._logged = (0, 0.0)  # step and training seconds when losses were last read
+    run: RunConfig
+    manifest: Manifest
+    trainer: Trainer
+    say: Callable[[str], None]
+    check: Callable[[], None]
+    # Of all the run's processes, and part of a checkpoint: bits per byte by step, and the time.
+    evaluations: dict[int, float] = field(default_factory=dict)
+    seconds: float = 0.0
+    logged: tuple[int, float] = (0, 0.0)  # step and training seconds when losses were last read
+
+    @property
+    def directory(self) -> Path:
+        return self.run.checkpoint_dir
 
     def resume(self) -> None:
         """Bring the trainer to the newest checkpoint, and cut the metrics there.
 
         Raises ValueError when it cannot be read.
         """
-        trainer = self._trainer
-        for path in self._directory.glob(f"*{PARTIAL}"):  # of a process that was killed
+        trainer = self.trainer
+        for path in self.directory.glob(f"*{PARTIAL}"):  # of a process that was killed
             path.unlink()
-        listed = self._manifest.checkpoints.items()
-        self._list({name: bpb for name, bpb in listed if (self._directory / name).exists()})
-        if self._manifest.checkpoints:
-            path = self._directory / list(self._manifest.checkpoints)[-1]
+        listed = self.manifest.checkpoints.items()
+        self._list({name: bpb for name, bpb in listed if (self.directory / name).exists()})
+        if self.manifest.checkpoints:
+            path = self.directory / list(self.manifest.checkpoints)[-1]
             try:  # on the CPU: the state of a random generator must stay there
                 if not is_zipfile(path):
                     raise EOFError
@@ -188,10 +188,10 @@ class Loop:
                     f"{path} is damaged: delete it to resume from the checkpoint before"
                 ) from error
             trainer.load_state_dict(saved["trainer"])
-            self._evaluations, self._seconds = saved["evaluations"], saved["train_seconds"]
-            self._say(f"Resuming from {path.name}, step {trainer.done} of {trainer.steps}.")
-        self._logged = (trainer.done, self._seconds)
-        metrics = self._directory / METRICS
+            self.evaluations, self.seconds = saved["evaluations"], saved["train_seconds"]
+            self.say(f"Resuming from {path.name}, step {trainer.done} of {trainer.steps}.")
+        self.logged = (trainer.done, self.seconds)
+        metrics = self.directory / METRICS
         lines = metrics.read_bytes().splitlines(True) if metrics.exists() else []
         replace(metrics, b"".join(line for line in lines if _is_until(line, trainer.done)))
 
@@ -201,48 +201,48 @@ class Loop:
         Raises StoppedError once a checkpoint is written, DivergedError without writing one, and
         OSError when one cannot be written.
         """
-        trainer = self._trainer
+        trainer = self.trainer
         try:
             self._do_what_is_due()
             while trainer.done < trainer.steps:
-                self._check()
+                self.check()
                 began = time.perf_counter()
                 trainer.step()
-                self._seconds += time.perf_counter() - began
+                self.seconds += time.perf_counter() - began
                 self._do_what_is_due()
         except StoppedError:
-            trainer.require_finite(self._logged[0])
+            trainer.require_finite(self.logged[0])
             self._save()  # before anything is printed: the reader may be gone
             self._log_step()
             raise
 
     def _do_what_is_due(self) -> None:
-        done, run = self._trainer.done, self._run
+        done, run = self.trainer.done, self.run
         if done == 0:
             return
         if self._is_due(run.log_interval_steps):
             self._log_step()
-        if self._is_due(run.eval_interval_steps) and done not in self._evaluations:
+        if self._is_due(run.eval_interval_steps) and done not in self.evaluations:
             self._evaluate()
-        bpb = self._evaluations.get(done)
-        saved = [best for best in self._manifest.checkpoints.values() if best is not None]
+        bpb = self.evaluations.get(done)
+        saved = [best for best in self.manifest.checkpoints.values() if best is not None]
         is_best = bpb is not None and all(bpb < best for best in saved)
         if self._is_due(run.save_interval_steps) or is_best:
             self._log_step()
             self._save()
 
     def _is_due(self, interval: int) -> bool:
-        return self._trainer.done % interval == 0 or self._trainer.done == self._trainer.steps
+        return self.trainer.done % interval == 0 or self.trainer.done == self.trainer.steps
 
     def _log_step(self) -> None:
         """Read the losses since the last time, and log them. Raises DivergedError."""
-        trainer, done, (since, before) = self._trainer, self._trainer.done, self._logged
+        trainer, done, (since, before) = self.trainer, self.trainer.done, self.logged
         if done == since:
             return
         trainer.require_finite(since)
-        self._logged = (done, self._seconds)
+        self.logged = (done, self.seconds)
         tokens = trainer.config.tokens_per_step
-        rate = (done - since) * tokens / (self._seconds - before)
+        rate = (done - since) * tokens / (self.seconds - before)
         loss = float(trainer.losses[done - 1])
         self._log(
             loss=loss,
@@ -251,74 +251,74 @@ class Loop:
             tokens=done * tokens,
             train_flops=done * trainer.plan.per_step,
             tokens_per_second=rate,
-            train_seconds=self._seconds,
+            train_seconds=self.seconds,
         )
         left = (trainer.steps - done) * tokens / rate
-        self._say(
+        self.say(
             f"step {done}/{trainer.steps}  loss {loss:.4f}  {rate:,.0f} tokens/s  {left:.0f} s left"
         )
 
     def _evaluate(self) -> None:
         """Raises StoppedError in the middle of it, and DivergedError when there is no score."""
         self._log_step()
-        trainer = self._trainer
-        bpb = trainer.evaluate_bpb(self._check)
+        trainer = self.trainer
+        bpb = trainer.evaluate_bpb(self.check)
         if not math.isfinite(bpb):
             raise DivergedError(f"the validation bits per byte are {bpb} at step {trainer.done}")
-        self._evaluations[trainer.done] = bpb
+        self.evaluations[trainer.done] = bpb
         self._log(val_bpb=bpb)
-        self._say(f"step {trainer.done}  validation {bpb:.5f} bits per byte")
+        self.say(f"step {trainer.done}  validation {bpb:.5f} bits per byte")
 
     def _log(self, **values: float) -> None:
-        with (self._directory / METRICS).open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"step": self._trainer.done, **values}) + "\n")
+        with (self.directory / METRICS).open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"step": self.trainer.done, **values}) + "\n")
 
     def _save(self) -> None:
         """Write a checkpoint, unless the run is saved as it stands, and drop what is too old.
 
         Raises OSError, which leaves the checkpoints before.
         """
-        done, directory, kept = self._trainer.done, self._directory, self._manifest.checkpoints
-        name, bpb = f"step-{done:08d}.pt", self._evaluations.get(done)
+        done, directory, kept = self.trainer.done, self.directory, self.manifest.checkpoints
+        name, bpb = f"step-{done:08d}.pt", self.evaluations.get(done)
         if done == 0 or (name in kept and kept[name] == bpb):
             return
         buffer = BytesIO()
-        torch.save({"trainer": self._trainer.state_dict(), **self._found()}, buffer)
+        torch.save({"trainer": self.trainer.state_dict(), **self._found()}, buffer)
         self._list({**kept, name: None})
         replace(directory / name, buffer.getvalue())
         self._list({**kept, name: bpb})
-        listed = self._manifest.checkpoints
-        stay = {*list(listed)[-self._run.keep_checkpoints :], self._manifest.best}
+        listed = self.manifest.checkpoints
+        stay = {*list(listed)[-self.run.keep_checkpoints :], self.manifest.best}
         for old in listed.keys() - stay:
             (directory / old).unlink(missing_ok=True)
         self._list({one: value for one, value in listed.items() if one in stay})
 
     def _found(self) -> dict[str, Any]:
-        return {"evaluations": self._evaluations, "train_seconds": self._seconds}
+        return {"evaluations": self.evaluations, "train_seconds": self.seconds}
 
     def _list(self, checkpoints: dict[str, float | None]) -> None:
-        self._manifest.checkpoints = checkpoints
-        document = self._manifest.model_dump_json(indent=2) + "\n"
-        replace(self._directory / MANIFEST, document.encode())
+        self.manifest.checkpoints = checkpoints
+        document = self.manifest.model_dump_json(indent=2) + "\n"
+        replace(self.directory / MANIFEST, document.encode())
 
     def summarise(self) -> dict[str, Any]:
         """Write and return `summary.json`."""
-        trainer, best = self._trainer, self._manifest.best
+        trainer, best = self.trainer, self.manifest.best
         tokens = trainer.done * trainer.config.tokens_per_step
         document = {
-            "bpb": self._evaluations.get(trainer.done),
-            "best": best and {"name": best, "bpb": self._manifest.checkpoints[best]},
+            "bpb": self.evaluations.get(trainer.done),
+            "best": best and {"name": best, "bpb": self.manifest.checkpoints[best]},
             "steps": trainer.done,
             "tokens": tokens,
             "train_flops": trainer.plan.train,
-            "tokens_per_second": tokens / self._seconds,
+            "tokens_per_second": tokens / self.seconds,
             **self._found(),
             "health": diagnose(trainer.losses, trainer.grad_norms),
-            "run": self._manifest.run,
-            "threads": self._run.threads,
+            "run": self.manifest.run,
+            "threads": self.run.threads,
             "versions": {"python": platform.python_version(), "torch": torch.__version__},
         }
-        replace(self._directory / SUMMARY, (json.dumps(document, indent=2) + "\n").encode())
+        replace(self.directory / SUMMARY, (json.dumps(document, indent=2) + "\n").encode())
         return document
 
 
