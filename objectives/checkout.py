@@ -16,13 +16,13 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from objectives.api import CommandLine, Context, Knobs, Measurement, SetupError
-from objectives.environment import (
+from objectives.files import absolute, cache_directory
+from objectives.process import (
     ONE_PROCESS,
     check_variables,
     program_environment,
     python_versions,
 )
-from objectives.files import absolute, cache_directory
 from objectives.program import ProgramConfig, ProgramObjective
 from objectives.results import Failure, Locator, Results
 from objectives.settings import unknown
@@ -136,10 +136,6 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
     def versions(self) -> Mapping[str, str]:
         return python_versions(self.config.python, "python")
 
-    @property
-    def reading(self) -> str:
-        return "held-out bits per byte in the last line `Step N | Validation bpb`"
-
     def command_line(self, knobs: Knobs, seed: int, context: Context) -> CommandLine:
         """Raises SetupError if the checkout's flags cannot be read."""
         config, known = self.config, declared_flags(self.config.source)
@@ -199,7 +195,7 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
             (base / "base_data_climbmix").symlink_to(self.config.data)
             (base / "tokenizer").symlink_to(self.config.tokenizer)
             results = Results(SCORE, MEASURES, FAILURES, context.directory)
-            return self.run(line, results, context)
+            return self.measured(line, results, context)
         finally:
             shutil.rmtree(base, ignore_errors=True)  # which follows no link
 

@@ -11,14 +11,8 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from objectives.api import CommandLine, Context, Knobs, Measurement, SetupError
-from objectives.environment import (
-    check_variables,
-    cleaned,
-    is_python,
-    program_environment,
-    python_versions,
-)
 from objectives.files import absolute
+from objectives.process import check_variables, cleaned, program_environment, python_versions
 from objectives.program import BUDGET, ProgramConfig, ProgramObjective, files_of_module
 from objectives.results import KNOBS, Failure, Locator, Results, compiled
 from objectives.settings import cut
@@ -94,12 +88,6 @@ class CommandConfig(ProgramConfig):
                 f"{name} does not reach the program: put {{{name}}} into argv or environment, "
                 'or say send = "key=value", "flags" or "json"'
             )
-        for locator in (self.score, *self.measures.values()):
-            if locator.file and self.sending != "json" and "directory" not in self.placed:
-                raise ValueError(
-                    f"the program is not told where to write {locator.file}: put "
-                    f"{{directory}}/{locator.file} into argv or environment"
-                )
         return self
 
     @property
@@ -141,20 +129,14 @@ class CommandObjective(ProgramObjective[CommandConfig]):
             if number and self.config.argv[number - 1] == "-m":
                 yield from files_of_module(part, (self.directory, self.directory / "src"))
             path = self.directory / part
-            is_own = "/" in part and path.is_relative_to(self.directory) and not is_python(part)
+            is_own = "/" in part and path.is_relative_to(self.directory) and not _is_python(part)
             if part and (number or is_own) and os.path.isfile(path):  # an argument may be any text
                 yield path
 
     def versions(self) -> Mapping[str, str]:
         """Return versions of the Python that is started; nothing of other programs."""
         program = self._program()
-        if program is None or not is_python(self.config.argv[0]):
-            return {}
-        return python_versions(program, "argv")
-
-    @property
-    def reading(self) -> str:
-        return f"the last of {self.config.score}"
+        return python_versions(program, "argv") if program and _is_python(program) else {}
 
     def command_line(self, knobs: Knobs, seed: int, context: Context) -> CommandLine:
         """Return what an evaluation starts. Raises ValueError unless the knobs are its own."""
@@ -227,7 +209,7 @@ class CommandObjective(ProgramObjective[CommandConfig]):
             document = {name: values[name] for name in config.sent}
             (output / KNOBS).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
         results = Results(config.score, config.measures, config.failures, output)
-        return self.run(line, results, context, attempt_id=context.attempt_id, seed=seed)
+        return self.measured(line, results, context, attempt_id=context.attempt_id, seed=seed)
 
     def require_program(self) -> None:
         argv = self.config.argv
@@ -247,6 +229,10 @@ class CommandObjective(ProgramObjective[CommandConfig]):
         if "/" in name:
             name = str(self.directory / name)
         return shutil.which(name, path=cleaned(self.config.pass_environment, {}).get("PATH"))
+
+
+def _is_python(program: str) -> bool:
+    return re.fullmatch(r"(python|pypy)[0-9.]*t?", Path(program).name) is not None
 
 
 def _text(value: Scalar) -> str:

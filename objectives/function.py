@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from functools import cache
@@ -26,9 +26,8 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, BeforeValidator, Field, JsonValue, ValidationError, model_validator
 
 from objectives.api import Context, Knobs, Measurement, NoScoreError, SetupError
-from objectives.environment import ONE_PROCESS, record
 from objectives.files import absolute, replace
-from objectives.process import LEAST_CPU_SHARE, Heartbeat, cpu_seconds
+from objectives.process import LEAST_CPU_SHARE, ONE_PROCESS, Heartbeat, cpu_seconds, record
 from objectives.program import IGNORED, ProgramConfig, ProgramObjective, files_of_module
 from objectives.settings import cut, in_words
 
@@ -89,7 +88,9 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
         """Raises SetupError where it cannot be imported, in a process of its own."""
         user = self._found()
         require_no_namesake(self.directory)
-        require_import(user, tuple(sorted(self.config.fixed)), self.code)
+        budget = () if self.config.budget is None else ("budget",)
+        fixed = (f"{name}=" for name in sorted(self.config.fixed))
+        require_import(user, ("knobs", "seed", *budget, *fixed), self.code)
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         """Call the function. Its own exceptions come as they are."""
@@ -199,16 +200,17 @@ def imported(user: UserFunction) -> Callable[..., Any]:
 
 
 @cache
-def require_import(user: UserFunction, fixed: tuple[str, ...], code: str) -> None:  # noqa: ARG001
+def require_import(user: UserFunction, words: tuple[str, ...], code: str) -> None:  # noqa: ARG001
     """Import the function in another process; what succeeded once for that code is remembered.
 
-    `fixed`: names of keyword arguments. Raises SetupError where it cannot be imported or called so.
+    `words`: names of arguments, `name=` of one by keyword. Raises SetupError where it cannot be
+    imported or called so.
     """
     path = os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH"))))
     with tempfile.TemporaryDirectory(prefix="import-") as scratch:
         with suppress(subprocess.TimeoutExpired):
             subprocess.run(
-                (sys.executable, "-P", "-m", __name__, user.model_dump_json(), scratch, *fixed),
+                (sys.executable, "-P", "-m", __name__, user.model_dump_json(), scratch, *words),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -226,12 +228,20 @@ def require_import(user: UserFunction, fixed: tuple[str, ...], code: str) -> Non
     )
 
 
-def try_import(user: UserFunction, scratch: Path, fixed: Collection[str]) -> None:
+def try_import(user: UserFunction, scratch: Path, words: Sequence[str]) -> None:
     """Import the function in this process, and write to `ANSWER` why it cannot be called."""
+    problem = ""
     try:
         with surroundings(user, scratch):
-            arguments_of(imported(user), {}, 0, None, fixed)
-        problem = ""
+            function = imported(user)
+        wanted, fixed = signature(function), [word[:-1] for word in words if word.endswith("=")]
+        given = called_with(
+            function, fixed, "knobs", "seed", "budget" if "budget" in words else None
+        )
+        try:
+            wanted.bind(*given, **dict.fromkeys(fixed))
+        except TypeError as error:
+            problem = f"{user.function}{wanted} cannot be called with ({', '.join(words)}): {error}"
     except SetupError as error:
         problem = str(error)
     except (Exception, SystemExit) as error:  # whatever the user's module raises
@@ -255,42 +265,18 @@ def measured(
 ) -> Measurement:
     """Return what calling the function measures; `fixed` are further keyword arguments."""
     began = time.perf_counter()
-    words = arguments_of(function, knobs, seed, budget, fixed)
+    words = called_with(function, fixed, knobs, seed, budget)
     value = function(*words, **deepcopy(dict(fixed)))
     return measurement_of(value, time.perf_counter() - began)
 
 
-def arguments_of(
-    function: Callable[..., Any],
-    knobs: Mapping[str, float],
-    seed: int,
-    budget: float | None,
-    fixed: Collection[str],
-) -> tuple[Any, ...]:
-    """Return (knobs, seed, budget); without the budget if it is None or the function takes none.
-
-    `fixed`: names of keyword arguments. Raises SetupError if it cannot be called either way.
-    """
-    ways: list[tuple[Any, ...]] = [(knobs, seed), (knobs, seed, budget)]
-    if budget is not None:
-        ways.reverse()
-    try:
-        wanted = signature(function)
-    except (TypeError, ValueError):
-        return ways[0]  # it is not written in Python
-    why = None
-    for given in ways:
-        try:
-            wanted.bind(*given, **dict.fromkeys(fixed))
-        except TypeError as error:
-            why = error
-        else:
-            return given
-    also = "".join(f", {name}=..." for name in fixed)
-    raise SetupError(
-        f"a function{wanted} cannot be called with (knobs, seed, budget{also}), nor without the "
-        f"budget: {why}"
-    )
+def called_with(function: Callable[..., Any], fixed: Collection[str], *given: Any) -> Sequence[Any]:
+    """Return `given` (knobs, seed, budget), without a budget of None that it can do without."""
+    if given[-1] is None:
+        with suppress(TypeError):
+            signature(function).bind(*given[:-1], **dict.fromkeys(fixed))
+            return given[:-1]
+    return given
 
 
 @contextmanager

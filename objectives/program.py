@@ -8,22 +8,18 @@ those and no others. A program may write new ones beside them, copies of itself 
 
 import ast
 import os
-import platform
 import time
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from glob import iglob
 from hashlib import sha256
-from importlib import metadata
 from pathlib import Path, PurePath
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from pydantic import Field, model_validator
 
-from objectives import process
 from objectives.api import (
     CommandLine,
     Context,
@@ -34,7 +30,7 @@ from objectives.api import (
     SetupError,
     digest,
 )
-from objectives.environment import PACKAGES, record
+from objectives.process import record, run
 from objectives.results import Results
 from objectives.settings import Settings
 from objectives.space import DeclaredKnob, SearchSpace
@@ -135,12 +131,8 @@ class ProgramObjective(Objective, Generic[Config]):
         return {**self.versions(), **self.data()}
 
     def versions(self) -> Mapping[str, str]:
-        """Versions of the interpreter and the packages that it runs with; by default our own."""
-        found = {"program_python": platform.python_version()}
-        for name in PACKAGES:
-            with suppress(metadata.PackageNotFoundError):
-                found[f"program_{name}"] = metadata.version(name)
-        return found
+        """Versions of the interpreter that it starts, and of packages; none where it is our own."""
+        return {}
 
     def with_baseline(self, knobs: Knobs) -> ObjectiveSpec:
         settings, values = self.spec.settings, self.space.typed(knobs)
@@ -148,11 +140,6 @@ class ProgramObjective(Objective, Generic[Config]):
             name: {**knob, "baseline": values[name]} for name, knob in settings["knobs"].items()
         }
         return ObjectiveSpec(name=self.name, settings={**settings, "knobs": declared})
-
-    @property
-    def reading(self) -> str:
-        """How its score is found, in words; empty where there is one way only."""
-        return ""
 
     def require_program(self) -> None:
         """Raises SetupError where the program cannot be started."""
@@ -164,13 +151,13 @@ class ProgramObjective(Objective, Generic[Config]):
         self.provenance  # noqa: B018 - read now, or refused
         return ()
 
-    def run(
+    def measured(
         self, line: CommandLine, results: Results, context: Context, **facts: str | int
     ) -> Measurement:
         """Run the program to its end, with `program.json` in the evaluation's directory."""
         record(line, context, {"code": self.code, **facts})
         began = time.monotonic()
-        tail = process.run(line, results.listen, context.heartbeat)
+        tail = run(line, results.listen, context.heartbeat)
         return results.measurement(tail, time.monotonic() - began)
 
 

@@ -141,21 +141,16 @@ class Results:
     def measurement(self, tail: Sequence[str], seconds: float) -> Measurement:
         """Return what the evaluation measured; `train_seconds` is `seconds` unless declared.
 
-        `tail`: the program's last lines. Raises NoScoreError where the score, or a measure beside
-        a finite one, is missing, and ResultRefusedError on what is not such a number.
+        Beside a score that is not finite there are no measures. `tail`: the program's last lines.
+        Raises NoScoreError where a number is missing, and ResultRefusedError on what is none.
         """
         score = self._value(SCORE, tail)
         found: dict[str, float] = {"train_seconds": seconds}
-        for name in self._locators.keys() - {SCORE}:
-            try:
-                value = self._value(name, tail)
-                if not math.isfinite(value):
-                    raise ResultRefusedError(f"{name}: expected a finite number, got {value}")
-            except (NoScoreError, ResultRefusedError):
-                if math.isfinite(score):
-                    raise
-                continue  # of a training that diverged
-            found[name.removeprefix("measures.")] = value
+        names = self._locators.keys() - {SCORE}
+        for name in names if math.isfinite(score) else ():  # a training that diverged has none
+            found[name.removeprefix("measures.")] = value = self._value(name, tail)
+            if not math.isfinite(value):
+                raise ResultRefusedError(f"{name}: expected a finite number, got {value}")
         own = Measurement.model_fields.keys() - {"score", "metrics"}
         fields: dict[str, Any] = {n: found.pop(n) for n in own if n in found}
         try:

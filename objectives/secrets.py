@@ -29,14 +29,9 @@ known by their beginnings. Keys of 40 hexadecimal digits look like commits, and 
 SHORTEST = 6  # characters: a shorter value stands in other words too
 
 
-def in_url(text: str) -> bool:
-    """Return whether a URL in `text` carries a user name or a password."""
-    return _IN_URL.search(text) is not None
-
-
-def is_issued(text: str) -> bool:
-    """Return whether `text` has a token as services issue them."""
-    return _ISSUED.search(text) is not None
+def are_in(text: str) -> bool:
+    """Return whether `text` has a URL with a user name or a password, or an issued token."""
+    return bool(_IN_URL.search(text) or _ISSUED.search(text))
 
 
 def is_secret_name(name: str) -> bool:

@@ -51,7 +51,7 @@ def parse(model: type[Model], settings: Mapping[str, Any], owner: str) -> Model:
 
 def check_writable(place: str, value: Any) -> None:
     """Raises ValueError, without repeating it, on a secret: settings are written to the ledger."""
-    if isinstance(value, str) and (secrets.in_url(value) or secrets.is_issued(value)):
+    if isinstance(value, str) and secrets.are_in(value):
         raise ValueError(
             f"{place} is a URL with a user name or a password in it, or holds an access token, and "
             "settings are written to the ledger: give it to the program by an environment variable "

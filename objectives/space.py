@@ -54,7 +54,7 @@ class Knob(BaseModel):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if not self.low < self.high or not math.isfinite(self.high - self.low):
-            raise ValueError(f"knob {self.name}: {self.low} to {self.high} is not a range")
+            raise ValueError(f"knob {self.name}: {self.low:g} to {self.high:g} is not a range")
         if self.kind != "int" and self.step != 1:
             raise ValueError(f"knob {self.name}: only an int knob has a step")
         for value in (self.low, self.high, self.baseline) if self.kind == "int" else ():
@@ -119,7 +119,7 @@ VALUES: Mapping[Kind, str] = {
     "sigmoid01": "values between 0 and 1",
     "tanh11": "values between -1 and 1",
 }
-"""What knobs of a kind may take; the others take any values."""
+"""What knobs of a kind may take; the others take any."""
 
 
 class DeclaredKnob(BaseModel):
@@ -141,22 +141,18 @@ class DeclaredKnob(BaseModel):
 
     def named(self, name: str) -> Knob:
         """Return the knob of that name. Raises ValueError, naming it, where it cannot be."""
-        place, to_x = f"knobs.{name}", _SCALES[self.kind][1]
+        own = {"name": name, "kind": self.kind, "step": self.step, "baseline": self.baseline}
         try:
-            low, high = to_x(self.min), to_x(self.max)
-        except (ValueError, ArithmeticError):  # log10(0), atanh(1)
-            low = high = math.nan
-        if not low < high:
-            raise ValueError(
-                f"{place}: {self.min:g} to {self.max:g} is not a range: min must be below max, and "
-                f"{self.kind} takes {VALUES.get(self.kind, 'any values')}"
-            )
-        own = {"kind": self.kind, "step": self.step, "baseline": self.baseline}
-        try:
-            return Knob.model_validate({"name": name, "low": low, "high": high, **own})
+            low, high = map(_SCALES[self.kind][1], (self.min, self.max))
+            return Knob.model_validate({"low": low, "high": high, **own})
         except ValidationError as error:
             message = in_words(error).removeprefix(f"knob {name}: ")
-            raise ValueError(f"{place}: {message}") from error
+            raise ValueError(f"knobs.{name}: {message}") from error
+        except (ValueError, ArithmeticError) as error:  # log10(0), atanh(1)
+            range_ = f"{self.min:g} to {self.max:g}"
+            raise ValueError(
+                f"knobs.{name}: {range_} is not a range: {self.kind} takes {VALUES[self.kind]}"
+            ) from error
 
 
 class SearchSpace(BaseModel):

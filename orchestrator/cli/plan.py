@@ -138,7 +138,7 @@ def start_of(config: Config) -> dict[str, Any]:
     `missing` is why it cannot start, or None.
     """
     objective, backend = config.tuned, config.backend
-    program, score, missing = None, None, None
+    program, missing = None, None
     device = "cuda" if backend.device == "cuda" else "cpu"
     place = (Path(config.runs_dir) / "{evaluation directory}").absolute()
     where = api.Context(place, device, backend.threads or 1, lambda _: None, "{attempt id}")
@@ -148,11 +148,10 @@ def start_of(config: Config) -> dict[str, Any]:
             argv = [redacted(argument, os.environ) for argument in line.argv]
             program = {"argv": argv, "directory": str(line.directory)}
         if isinstance(objective, ProgramObjective):
-            score = objective.reading or None
             objective.require_program()
     except api.SetupError as error:
         missing = str(error)
-    return {"program": program, "score": score, "missing": missing}
+    return {"program": program, "missing": missing}
 
 
 def start_lines(start: Mapping[str, Any]) -> Iterator[str]:
@@ -163,8 +162,6 @@ def start_lines(start: Mapping[str, Any]) -> Iterator[str]:
         yield f"- In: {plain(shell_word(program['directory']))}"
     else:
         yield "- It starts no program: it is called in the evaluation's own process."
-    if start["score"]:
-        yield f"- The score: {plain(start['score'])}"
     if start["missing"]:
         yield f"- **It cannot start:** {plain(start['missing'])}."
 

@@ -83,8 +83,7 @@ def heartbeat(directory: Path, place: str) -> dict[str, Any]:
 def scored_by(state: RunState) -> str:
     """Return the key under which a program prints its score; empty where there is none."""
     score = state.plan.objective.settings.get("score")
-    line = score.get("line") if isinstance(score, dict) else None
-    return line if isinstance(line, str) else ""
+    return score if isinstance(score, str) else ""
 
 
 def measured_in(state: RunState) -> str:

@@ -104,7 +104,6 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"score": "val:loss"}, "score"),
     ({"score": {"pattern": "loss"}}, "one group"),
     ({"failures": {"[": "nan"}}, "regular expression"),
-    ({"score": {"file": "result.json", "key": "a"}}, "{directory}/result.json"),
     ({"score": {"file": "../result.json", "key": "a"}, "send": "json"}, "own directory"),
     ({"environment": {"HF_TOKEN": "swordfish"}}, "pass_environment"),
     ({"argv": ["train", "https://me:swordfish@host/x"]}, "user name or a password"),

@@ -25,7 +25,7 @@ KNOBS: dict[str, dict[str, Any]] = {
     "depth": {"kind": "int", "min": 1, "max": 8, "baseline": 2},
 }
 BASELINE = {"lr": 0.003, "depth": 2.0}
-SCORE = "def evaluate(knobs, seed, budget, **also):\n    return "
+SCORE = "def evaluate(knobs, seed, budget=None, **also):\n    return "
 
 Make = Callable[..., FunctionObjective]
 
@@ -142,7 +142,7 @@ MEDDLES = """
 import os, sys
 import beside
 calls = 0
-def evaluate(knobs, seed, budget):
+def evaluate(knobs, seed):
     global calls
     calls += 1
     open("left.txt", "w").close()
@@ -180,7 +180,7 @@ def test_modules_are_imported_anew_each_time_and_the_process_is_as_it_was(
         ("x = 1\ny = x + z", "line 2"),
         ("evaluate = 3", "no function of the name"),
         ("import sys; sys.exit('usage: me')", "usage: me"),
-        ("def evaluate(knobs): 0", "(knobs, seed, budget), nor without"),
+        ("def evaluate(knobs): 0", "evaluate(knobs) cannot be called with (knobs, seed)"),
         ("import time; time.sleep(60)", "longer than 1.5 s"),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from objectives.api import ObjectiveSpec, SetupError
-from objectives.environment import check_variables
+from objectives.process import check_variables
 from objectives.program import ProgramObjective
 from objectives.registry import kind, load, settings_of, short_name, unusual, varied
 from objectives.secrets import HIDDEN, is_secret_name, redacted
@@ -30,7 +30,7 @@ def program(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectiveSpec:
     """One of `PROGRAMS` in a directory, whose code is measured."""
     (tmp_path / "scripts").mkdir()
     for name in ("train.py", "scripts/base_train.py"):
-        (tmp_path / name).write_text("def evaluate(knobs, seed, budget): return 1.0")
+        (tmp_path / name).write_text("def evaluate(knobs, seed, budget=1): return 1.0")
     where: dict[str, Any] = {"checkout": str(tmp_path)}
     if request.param != "nanochat":
         where = {"directory": str(tmp_path), "budget": 10}
@@ -47,7 +47,7 @@ def test_a_variant_keeps_the_code_unless_it_is_another_program(
 ) -> None:
     (tmp_path / "other/scripts").mkdir(parents=True)
     for name in ("train.py", "scripts/base_train.py"):
-        (tmp_path / "other" / name).write_text("def evaluate(knobs, seed, budget): return 2.0")
+        (tmp_path / "other" / name).write_text("def evaluate(knobs, seed, budget=1): return 2.0")
         (tmp_path / name).write_text("edited = True")
     where = "checkout" if program.name == "nanochat" else "directory"
     code = program.settings["code"]

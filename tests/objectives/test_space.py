@@ -70,7 +70,7 @@ def test_an_int_knob_gives_every_number_an_equal_share() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"low": 1.0, "high": 1.0}, "1.0 to 1.0 is not a range"),
+        ({"low": 1.0, "high": 1.0}, "1 to 1 is not a range"),
         ({"baseline": 1.5}, "baseline 1.5 lies outside its bounds"),
         ({"kind": "int", "low": 0.5}, "0.5 must be a whole number"),
         ({"kind": "log10", "baseline": -1.0}, "baseline -1.0 lies outside its bounds, 0.1 to 10"),
