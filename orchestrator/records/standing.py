@@ -10,9 +10,7 @@ from budgets.schedule import last_seen
 from budgets.state import RunState
 from orchestrator.execution.processes import boot_id, owner_is_gone
 
-Kind = Literal[
-    "planned", "running", "elsewhere", "interrupted", "paused", "stopped", "finished", "damaged"
-]
+Kind = Literal["planned", "running", "elsewhere", "interrupted", "paused", "stopped", "finished"]
 """`elsewhere`: running on another machine, as far as can be told from here; `interrupted`: it may
 go on, and no process has it; `paused`: until a person overrides a rule; `stopped`: by a budget, a
 window or a rule."""

@@ -31,34 +31,6 @@ def phase1(command: "Command", *more: str) -> "Answer":
     return command("phase1", "--tier", "min", *SPHERE, *more)
 
 
-def test_every_command_answers_in_json_and_a_run_has_its_files(
-    command: "Command", tmp_path: Path
-) -> None:
-    lines = {
-        "calibrate": ("calibrate", *SPHERE),
-        "plan": ("plan", "--objective", "sphere", "--workers", "1"),
-        "explain": ("explain", "--objective", "sphere"),
-        "check": ("check", "knobs", *SPHERE, "--seeds", "2"),
-        "phase1": ("phase1", "--tier", "min", *SPHERE),
-        "status": ("status",),
-        "report": ("report",),
-        "verify": ("verify", "min-sphere-s1"),
-    }
-    answers = {name: command(*line, "--json") for name, line in lines.items()}
-    assert {name: answer.code for name, answer in answers.items()} == dict.fromkeys(lines, 0)
-    documents = {name: orjson.loads(answer.out) for name, answer in answers.items()}
-    assert documents["calibrate"]["baseline"]["seeds"] == 8
-    assert [p["plan"]["tier"] for p in documents["plan"]["tiers"]] == ["min", "target", "max"]
-    assert [k["name"] for k in documents["explain"]["knobs"]] == [f"x{i}" for i in range(10)]
-    assert {f["verdict"] for f in documents["check"]["check"]["knobs"]} == {"alive"}
-    assert documents["phase1"]["counts"]["ok"] == 16
-    assert documents["status"]["standing"] == "finished"
-    assert documents["report"]["ledger"]["head"] == documents["verify"]["head"]
-    assert documents["verify"]["divergence"] is None
-    files = {path.name for path in (tmp_path / RUN).iterdir()}
-    assert files >= {"run.json", "best.json", "progress.csv", "summary.md"}
-
-
 def test_what_is_finished_runs_nothing_again_also_while_somebody_holds_it(
     command: "Command", tmp_path: Path
 ) -> None:

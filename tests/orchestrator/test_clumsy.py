@@ -26,17 +26,6 @@ def assert_one_clear_error(answer: Any, code: int = 2) -> None:
     assert answer.err.removesuffix("\n").isprintable()
 
 
-@pytest.mark.parametrize("place", ["file", "/dev/null/x", "/proc/nowhere", "x" * 300])
-def test_a_place_where_no_run_can_be_is_a_storage_error(
-    place: str, command: Command, tmp_path: Path
-) -> None:
-    (tmp_path / "file").write_text("in the way")
-    answer = command(*SEARCH, "--runs-dir", place)
-    assert_one_clear_error(answer, code=8)
-    assert "cannot" in answer.err
-    assert [p.name for p in tmp_path.iterdir()] == ["file"]
-
-
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory, run_search: RunSearch) -> Path:
     root = tmp_path_factory.mktemp("clumsy") / "artifacts/cmaes"
@@ -121,18 +110,3 @@ def test_data_that_may_never_end_is_not_waited_for(
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert_one_clear_error(command("plan", "--set", f"data={data}"))
-
-
-def test_an_odd_path_does_not_steer_the_terminal(
-    run: Path, command: Command, tmp_path: Path
-) -> None:
-    odd = run.rename(tmp_path / "odd\x1b[2J\u202e")
-    good = command("status", str(odd))
-    (odd / LEDGER).write_bytes(b"")
-    (odd / "head.json").unlink()
-    bad = command("status", str(odd))
-
-    assert good.code == 0
-    assert good.out.replace("\n", "").isprintable()
-    assert_one_clear_error(bad)
-    assert "holds no whole record" in bad.err

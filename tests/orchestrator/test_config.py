@@ -320,21 +320,6 @@ def test_what_is_no_configuration_is_refused_and_hangs_nobody(
     assert [path.name for path in tmp_path.iterdir()] == ["run.toml"]
 
 
-VERBS = ("explain", "run", "check knobs")
-
-
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_command_that_takes_a_file_refuses_it_alike(
-    verb: str, command: Command, write: Write, tmp_path: Path
-) -> None:
-    write("objective = 'sphere'\n[search]\ntier = 3\n")
-    answer = command(*verb.split(), "run.toml", "--json")
-    assert (answer.code, answer.err.count("\n")) == (2, 1)
-    assert "file run.toml: search.tier: Input should be" in answer.err
-    assert orjson.loads(answer.out)["exit_code"] == 2
-    assert [path.name for path in tmp_path.iterdir()] == ["run.toml"]
-
-
 # Whatever a file says: a configuration that can be shown, or a ValueError. Never anything else.
 
 FIELDS = {
