@@ -18,55 +18,53 @@ from typing import Any
 
 from pydantic import Field
 
-from objectives.api import Context, Knobs, Measurement, ObjectiveSpec, SetupError
+from objectives.api import ObjectiveSpec, SetupError
 from objectives.files import replace
-from objectives.function import PREFIX, UserFunction, beating, find, measured, surroundings
-from objectives.program import ProgramConfig, ProgramObjective
+from objectives.function import PREFIX, FunctionConfig, FunctionObjective, UserFunction, find
 from objectives.registry import CALLABLE
 
 DEPTH = 8
 """How deep values inside values are looked at."""
 
 
-class CallableConfig(ProgramConfig):
+class CallableConfig(FunctionConfig):
     """Settings of `call:NAME`; the Python interface makes them."""
 
-    directory: str  # modules of the user's are imported from there
     folder: str | None = None  # of pickled functions; None: its caller evaluates (ask and tell)
-    budget: int | float | None = None  # third argument
     code: dict[str, str] = Field(default={})  # `fingerprint` of the function by its name
 
 
 @dataclass(frozen=True)
-class CallableObjective(ProgramObjective[CallableConfig]):
+class CallableObjective(FunctionObjective):
     """A function that each evaluation's process reads from a file."""
 
     model = CallableConfig
-    unscored = ProgramObjective.unscored | {"directory", "folder"}
+    unscored = FunctionObjective.unscored | {"folder"}
+
+    config: CallableConfig
 
     @property
     def preload(self) -> tuple[str, ...]:
         own = () if self.config.folder is None else self._read()[0]
         return (__name__, "cloudpickle", *own)
 
-    def program_files(self) -> Iterable[Path]:
-        return ()
+    def require_program(self) -> None:
+        """Do nothing: whoever hands it over has pickled it."""
 
     def require_same_sources(self) -> None:
         """Do nothing: the file's name has its digest, so another function is another file."""
 
-    def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
-        """Call the function. Its own exceptions come as they are."""
+    def user(self) -> UserFunction:
+        return UserFunction(module="", function=self.name, file=self.file, directory=self.directory)
+
+    def function(self, user: UserFunction) -> Callable[..., Any]:
         import cloudpickle
 
-        own = self.space.rounded(knobs)
-        here = UserFunction(module="", function=self.name, file=self.file, directory=self.directory)
-        with surroundings(here, context.directory), beating(context.heartbeat):
-            try:
-                function = cloudpickle.loads(self._read()[1])
-            except Exception as error:  # whatever its import raises
-                raise SetupError(f"cannot load the function in {self.file}: {error}") from error
-            return measured(function, own, seed, self.config.budget, {})
+        try:
+            found: Callable[..., Any] = cloudpickle.loads(self._read()[1])
+        except Exception as error:  # whatever its import raises
+            raise SetupError(f"cannot load the function in {user.file}: {error}") from error
+        return found
 
     @property
     def file(self) -> Path:

@@ -7,24 +7,20 @@ directory of its own.
 import ast
 import os
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from objectives.api import CommandLine, Context, Knobs, Measurement, SetupError
+from objectives.api import CommandLine, Context, Knobs, Measurement, SetupError, digest
+from objectives.command import OUTPUT, CommandConfig, CommandObjective
 from objectives.files import absolute, cache_directory
-from objectives.process import (
-    ONE_PROCESS,
-    check_variables,
-    program_environment,
-    python_versions,
-)
-from objectives.program import ProgramConfig, ProgramObjective
-from objectives.results import Failure, Locator, Results
+from objectives.process import ONE_PROCESS, check_variables, python_versions
+from objectives.program import ProgramConfig, ProgramObjective, hashes
+from objectives.results import Failure, Locator
 from objectives.settings import unknown
 
 MODULE = "scripts.base_train"
@@ -42,6 +38,7 @@ Flag = bool | int | float | str  # `true` is the bare flag, `false` leaves it ou
 
 DEFAULT_FLAGS: Mapping[str, Flag] = {
     "run": "dummy",  # no wandb
+    "device-type": "{device}",
     "core-metric-every": -1,  # it would download its tasks
     "sample-every": -1,
     "eval-every": NEVER,
@@ -69,30 +66,28 @@ FAILURES: Mapping[str, Failure] = {
 Place = Annotated[str, BeforeValidator(absolute)]
 
 
+def _base(name: str) -> str:
+    """Return a directory of nanochat's base directory."""
+    return str(Path(os.environ.get(BASE) or "~/.cache/nanochat") / name)
+
+
 class CheckoutConfig(ProgramConfig):
     """Every setting. Knobs have the names of flags."""
 
     checkout: Place  # the directory
-    python: Place  # the interpreter that has nanochat's packages; default: the checkout's .venv
+    # the interpreter that has nanochat's packages
+    python: Place = Field(
+        default_factory=lambda own: f"{own['checkout']}/.venv/bin/python", validate_default=True
+    )
     target_flops: float = Field(gt=0)  # of one evaluation, forward and backward
     flags: dict[str, Flag] = Field(default={})  # without the hyphens in front
-    data: Place  # a directory of *.parquet, the last of them held out
-    tokenizer: Place  # a directory with tokenizer.pkl and token_bytes.pt
+    # directories of *.parquet, the last of them held out, and of tokenizer.pkl, token_bytes.pt
+    data: Place = Field(default_factory=lambda: _base("base_data_climbmix"), validate_default=True)
+    tokenizer: Place = Field(default_factory=lambda: _base("tokenizer"), validate_default=True)
     eager: bool = False  # torch.compile does nothing
     environment: dict[str, str] = Field(default={})
     pass_environment: tuple[str, ...] = ()  # names of variables of ours that it may see
     sources: tuple[str, ...] = ("nanochat/*.py", "scripts/*.py", "tasks/*.py")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _default_places(cls, settings: Any) -> Any:
-        if not isinstance(settings, dict):
-            return settings
-        base = os.environ.get(BASE) or "~/.cache/nanochat"
-        defaults = {"data": f"{base}/base_data_climbmix", "tokenizer": f"{base}/tokenizer"}
-        if isinstance(checkout := settings.get("checkout"), str) and checkout.strip():
-            defaults["python"] = f"{checkout}/.venv/bin/python"
-        return defaults | {name: value for name, value in settings.items() if value is not None}
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -130,41 +125,52 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
 
     def data(self) -> dict[str, str | int]:
         """Hashes of the tokenizer, and of name, size and last 64 KiB of each shard."""
-        tokenizer = _tokenizer_sha256(Path(self.config.tokenizer))
-        return {**_shards(Path(self.config.data)), "tokenizer_sha256": tokenizer}
+        tokenizer = Path(self.config.tokenizer)
+        found = hashes(tokenizer, (tokenizer / name for name in TOKENIZER_FILES))
+        return {**_shards(Path(self.config.data)), "tokenizer_sha256": digest(found)}
 
     def versions(self) -> Mapping[str, str]:
         return python_versions(self.config.python, "python")
 
-    def command_line(self, knobs: Knobs, seed: int, context: Context) -> CommandLine:
-        """Raises SetupError if the checkout's flags cannot be read."""
+    @cached_property
+    def command(self) -> CommandObjective:
+        """What an evaluation starts. Raises SetupError if the checkout's flags cannot be read."""
         config, known = self.config, declared_flags(self.config.source)
-        defaults = {**DEFAULT_FLAGS, "device-type": context.device}
-        flags = {name: value for name, value in defaults.items() if name in known}
+        flags = {name: value for name, value in DEFAULT_FLAGS.items() if name in known}
         flags |= {"target-flops": config.target_flops, **config.flags}
         given = (
             f"--{name}" if value is True else f"--{name}={value}"
             for name, value in flags.items()
             if value is not False
         )
-        program = (config.python, str(SHIM), MODULE, str(seed))
         mode = "eager" if config.eager else "compiled"
         variables = {
             "TORCHINDUCTOR_CACHE_DIR": str(cache_directory() / "inductor"),
             "PYTORCH_ALLOC_CONF": "expandable_segments:True",  # as nanochat sets it before torch
             **config.environment,
-            BASE: str(context.directory / "base"),
+            BASE: "{directory}",
             "WANDB_MODE": "disabled",
             "HF_HUB_OFFLINE": "1",
         }
-        return CommandLine(
-            argv=(*program, mode, *given, *self.arguments(knobs)),
-            directory=self.directory,
-            environment=program_environment(context, config.pass_environment, variables),
+        own = CommandConfig(
+            argv=(config.python, str(SHIM), MODULE, "{seed}", mode, *given),
+            directory=config.checkout,
+            knobs=config.knobs,
+            send="flags",
+            environment=variables,
+            pass_environment=config.pass_environment,
+            score=SCORE,
+            measures=MEASURES,
+            failures=FAILURES,
+            code=config.code,
         )
+        return CommandObjective(self.name, own)
+
+    def command_line(self, knobs: Knobs, seed: int, context: Context) -> CommandLine:
+        return self.command.command_line(knobs, seed, context)
 
     def arguments(self, knobs: Knobs) -> tuple[str, ...]:
-        return tuple(f"--{name}={value!r}" for name, value in self.space.rounded(knobs).items())
+        return self.command.arguments(knobs)
 
     def require_program(self) -> None:
         """Raises SetupError on an interpreter without torch, and on flags that there are not."""
@@ -188,16 +194,11 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
                     f"data in {self.config.data} or the tokenizer in {self.config.tokenizer} has "
                     "changed"
                 )
-        self.require_same_sources()
-        line, base = self.command_line(knobs, seed, context), context.directory / "base"
-        base.mkdir(mode=0o700)
+        links = {"base_data_climbmix": self.config.data, "tokenizer": self.config.tokenizer}
         try:
-            (base / "base_data_climbmix").symlink_to(self.config.data)
-            (base / "tokenizer").symlink_to(self.config.tokenizer)
-            results = Results(SCORE, MEASURES, FAILURES, context.directory)
-            return self.measured(line, results, context)
+            return self.command.evaluate(knobs, seed, context, links)
         finally:
-            shutil.rmtree(base, ignore_errors=True)  # which follows no link
+            shutil.rmtree(context.directory / OUTPUT, ignore_errors=True)  # which follows no link
 
 
 def declared_flags(source: Path) -> frozenset[str]:
@@ -205,8 +206,10 @@ def declared_flags(source: Path) -> frozenset[str]:
 
     Raises SetupError if it cannot be read.
     """
-    with _readable("checkout"):
-        tree = ast.parse(source.read_bytes(), str(source))
+    try:
+        tree = ast.parse(source.read_bytes())
+    except (OSError, SyntaxError) as error:
+        raise SetupError(f"checkout: cannot read {source}: {error}") from error
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     named = [call for call in calls if getattr(call.func, "attr", "") == "add_argument"]
     values = [one.value for call in named for one in call.args if isinstance(one, ast.Constant)]
@@ -226,26 +229,10 @@ def _shards(directory: Path) -> dict[str, str | int]:
             f"{len(files)}: python -m nanochat.dataset -n 8 downloads some"
         )
     for path in files:
-        with _readable("data"), path.open("rb") as file:
+        with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             file.seek(max(0, size - TAIL_BYTES))
             tail = sha256(file.read(TAIL_BYTES)).hexdigest()
         whole.update(f"{path.name}\0{size}\0{tail}\n".encode())
         total += size
     return {"data_files": len(files), "data_bytes": total, "data_sha256": whole.hexdigest()}
-
-
-def _tokenizer_sha256(directory: Path) -> str:
-    """Return the hash of the tokenizer's files. Raises SetupError if one is missing."""
-    with _readable("tokenizer (python -m scripts.tok_train makes it)"):
-        found = [sha256((directory / name).read_bytes()).digest() for name in TOKENIZER_FILES]
-    return sha256(b"".join(found)).hexdigest()
-
-
-@contextmanager
-def _readable(what: str) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, SyntaxError) as error:
-        reason = getattr(error, "strerror", None) or "no valid Python"
-        raise SetupError(f"{what}: cannot read {error.filename} ({reason})") from error

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -12,7 +13,14 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from objectives.api import CommandLine, Context, Knobs, Measurement, SetupError
 from objectives.files import absolute
-from objectives.process import check_variables, cleaned, program_environment, python_versions
+from objectives.process import (
+    check_variables,
+    cleaned,
+    program_environment,
+    python_versions,
+    record,
+    run,
+)
 from objectives.program import BUDGET, ProgramConfig, ProgramObjective, files_of_module
 from objectives.results import KNOBS, Failure, Locator, Results, compiled
 from objectives.settings import cut
@@ -195,8 +203,10 @@ class CommandObjective(ProgramObjective[CommandConfig]):
             warnings.append("no source file is found and pinned: name them in the setting sources")
         return tuple(warnings)
 
-    def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
-        """Start the program and wait for its end.
+    def evaluate(
+        self, knobs: Knobs, seed: int, context: Context, links: Mapping[str, str] = {}
+    ) -> Measurement:
+        """Start the program, with `links` in its directory, and wait for its end.
 
         Raises also ProgramFailedError, and ResultRefusedError on a score that is not a number.
         """
@@ -204,12 +214,17 @@ class CommandObjective(ProgramObjective[CommandConfig]):
         config, line = self.config, self.command_line(knobs, seed, context)
         output = context.directory / OUTPUT
         output.mkdir(mode=0o700)
+        for name, place in links.items():
+            (output / name).symlink_to(place)
         if config.sending == "json":
             values = self._values(knobs, seed, context)
             document = {name: values[name] for name in config.sent}
             (output / KNOBS).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
         results = Results(config.score, config.measures, config.failures, output)
-        return self.measured(line, results, context, attempt_id=context.attempt_id, seed=seed)
+        record(line, context, {"code": self.code, "attempt_id": context.attempt_id, "seed": seed})
+        began = time.monotonic()
+        tail = run(line, results.listen, context.heartbeat)
+        return results.measurement(tail, time.monotonic() - began)
 
     def require_program(self) -> None:
         argv = self.config.argv

@@ -73,7 +73,7 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
 
     def program_files(self) -> Iterator[Path]:
         """Yield the module's file, and what importing it reads of the packages around it."""
-        user = find(self.name, self.directory)
+        user = self.user()
         yield user.file
         yield from files_of_module(user.module, (self.directory,))
 
@@ -86,7 +86,7 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
 
     def require_program(self) -> None:
         """Raises SetupError where it cannot be imported, in a process of its own."""
-        user = self._found()
+        user = self.user()
         require_no_namesake(self.directory)
         budget = () if self.config.budget is None else ("budget",)
         fixed = (f"{name}=" for name in sorted(self.config.fixed))
@@ -96,18 +96,19 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
         """Call the function. Its own exceptions come as they are."""
         own, config = self.space.rounded(knobs), self.config
         self.require_same_sources()
-        user = self._found()
+        user = self.user()
         facts = {"function": self.name, "file": str(user.file), "code": self.code}
         record(None, context, {**facts, "program_python": platform.python_version()})
         with surroundings(user, context.directory), beating(context.heartbeat):
-            return measured(imported(user), own, seed, config.budget, config.fixed)
+            return measured(self.function(user), own, seed, config.budget, config.fixed)
 
-    def _found(self) -> UserFunction:
-        """Return where the function is now. Raises SetupError where it is gone."""
-        try:
-            return find(self.name, self.directory)
-        except ValueError as error:
-            raise SetupError(str(error)) from error
+    def user(self) -> UserFunction:
+        """Return where the function is."""
+        return find(self.name, self.directory)
+
+    def function(self, user: UserFunction) -> Callable[..., Any]:
+        """Return the function, in its surroundings. Raises SetupError where it cannot be had."""
+        return imported(user)
 
 
 # Finding and importing it

@@ -8,7 +8,6 @@ those and no others. A program may write new ones beside them, copies of itself 
 
 import ast
 import os
-import time
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -21,17 +20,12 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 from pydantic import Field, model_validator
 
 from objectives.api import (
-    CommandLine,
-    Context,
     Knobs,
-    Measurement,
     Objective,
     ObjectiveSpec,
     SetupError,
     digest,
 )
-from objectives.process import record, run
-from objectives.results import Results
 from objectives.settings import Settings
 from objectives.space import DeclaredKnob, SearchSpace
 
@@ -150,15 +144,6 @@ class ProgramObjective(Objective, Generic[Config]):
         self.require_program()
         self.provenance  # noqa: B018 - read now, or refused
         return ()
-
-    def measured(
-        self, line: CommandLine, results: Results, context: Context, **facts: str | int
-    ) -> Measurement:
-        """Run the program to its end, with `program.json` in the evaluation's directory."""
-        record(line, context, {"code": self.code, **facts})
-        began = time.monotonic()
-        tail = run(line, results.listen, context.heartbeat)
-        return results.measurement(tail, time.monotonic() - began)
 
 
 def matching(directory: Path, pattern: str) -> set[Path]:

@@ -98,7 +98,9 @@ def unusual(spec: ObjectiveSpec) -> dict[str, Any]:
     else:
         fields = _class(spec).model.model_fields.items()
         found = {
-            n: f.get_default(call_default_factory=True) for n, f in fields if not f.is_required()
+            n: f.get_default(call_default_factory=True, validated_data=spec.settings)
+            for n, f in fields
+            if not f.is_required()
         }
         usual = to_jsonable_python(found, exclude_none=True)
     left_out = () if spec.name.startswith(CALLABLE) else (CODE,)

@@ -35,18 +35,10 @@ def parse(model: type[Model], settings: Mapping[str, Any], owner: str) -> Model:
         if name not in model.model_fields:
             raise unknown(f"{owner} setting", name, model.model_fields)
         check_writable(f"{owner} setting {name}", settings[name])
-    try:
-        parsed = model.model_validate(settings)
+    try:  # as JSON: a list is a tuple, but "3" and true are no numbers
+        return model.model_validate_json(json.dumps(settings, default=str), strict=True)
     except ValidationError as error:
         raise ValueError(f"{owner} settings: {in_words(error)}") from error
-    for name, value in settings.items():
-        number = getattr(parsed, name)
-        is_number = isinstance(number, int | float) and number is not value
-        if is_number and isinstance(value, str | bool):  # "3" and true, which pydantic takes
-            raise ValueError(
-                f"{owner} settings: {name}: expected a number without quotes, got {shown(value)}"
-            )
-    return parsed
 
 
 def check_writable(place: str, value: Any) -> None:
@@ -84,6 +76,8 @@ def fault_in_words(fault: ErrorDetails, place: str) -> str:
         return message
     if fault["type"] == "missing":
         return f"{place}: it has to be given"
+    if fault["type"] in {"int_type", "float_type"}:
+        message = "expected a number"
     if fault["type"] in {"tuple_type", "list_type"}:
         example = f", such as {json.dumps(given.split())}" if isinstance(given, str) else ""
         message = f"expected a list{example}"

@@ -4,7 +4,7 @@ Every field of `NanochatConfig` decides a score, and none of `RunConfig` but the
 does. A search moves groups of fields, joined by "+", from where the configuration has them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -174,7 +174,7 @@ class NanochatConfig(Settings):
         return parse(type(self), self.model_dump() | dict(knobs), "nanochat")
 
 
-SYNAPTIC, OPTIMIZER, SHAPE = "synaptic", "optimizer", "shape"
+SYNAPTIC, OPTIMIZER = "synaptic", "optimizer"
 
 # Name, scale, ends in x-space. Even at the ends of their ranges tau_c, prime_rate and rec_rate move
 # the score by less than one evaluation's noise: docs/objectives.md has the figures.
@@ -205,18 +205,6 @@ RANGES: Mapping[str, tuple[tuple[str, Kind, float, float], ...]] = {
 }
 
 
-def _knobs(group: str, config: NanochatConfig) -> Iterator[Knob]:
-    ranges = [(*one, 1) for one in RANGES.get(group, ())]
-    if group == SHAPE:  # from half to twice the configured, in whole pairs of channels a head
-        depth, width, step = config.n_layer, config.n_embd, 2 * config.n_head
-        narrow = width - width // 2 // step * step
-        ranges.append(("n_layer", "int", max(1, depth // 2), 2 * depth, 1))
-        ranges.append(("n_embd", "int", narrow, 2 * width, step))
-    for name, kind, low, high, step in ranges:
-        own = getattr(config, name)
-        yield Knob(name=name, kind=kind, low=low, high=high, step=step, baseline=own)
-
-
 def search_space(config: NanochatConfig) -> SearchSpace:
     """Return the knobs of `config.space`; without one, what the model has to tune.
 
@@ -225,11 +213,16 @@ def search_space(config: NanochatConfig) -> SearchSpace:
     default = SYNAPTIC if config.model == "synaptic" else OPTIMIZER
     names = [name.strip() for name in (config.space or default).split("+")]
     for name in names:
-        if name not in (*RANGES, SHAPE):
-            raise unknown("search group", name, (*RANGES, SHAPE))
+        if name not in RANGES:
+            raise unknown("search group", name, RANGES)
         if name == SYNAPTIC and config.model == "gpt" and not config.control:
             raise ValueError('space "synaptic" has nothing to move in model "gpt"')
     try:
-        return SearchSpace(knobs=tuple(knob for name in names for knob in _knobs(name, config)))
+        knobs = [
+            Knob(name=knob, kind=kind, low=low, high=high, baseline=getattr(config, knob))
+            for name in names
+            for knob, kind, low, high in RANGES[name]
+        ]
+        return SearchSpace(knobs=tuple(knobs))
     except ValidationError as error:
         raise ValueError(f"space {'+'.join(names)}: {in_words(error)}") from error

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib.util import find_spec
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -97,18 +96,14 @@ class NanochatObjective(Objective):
             raise SetupError(missing_package("torch"))
         corpus = data.load(self.config.data, self.config.tokenizer)
         data.require_length(corpus, self.config.sequence_len)
-        ends = [((k.name, k.low), (k.name, k.high)) for k in self.space.knobs if k.kind == "int"]
-        shapes = (self.config.with_knobs(dict(corner)) for corner in product(*ends))
-        plans = [plan(config, len(corpus.train)) for config in (self.config, *shapes)]
-        for bought in plans:
-            require_steps(bought)
-        fewest = min(bought.steps for bought in plans)
-        epochs = max(bought.tokens for bought in plans) / len(corpus.train)
-        few = f"{fewest} steps: below {GOOD_STEPS} a score hardly tells candidates apart"
+        bought = plan(self.config, len(corpus.train))
+        require_steps(bought)
+        epochs = bought.tokens / len(corpus.train)
+        few = f"{bought.steps} steps: below {GOOD_STEPS} a score hardly tells candidates apart"
         many = (
             f"{epochs:.1f} passes over the training text: above {MAX_EPOCHS:.0f} it repeats itself"
         )
-        warnings = {few: fewest < GOOD_STEPS, many: epochs > MAX_EPOCHS}
+        warnings = {few: bought.steps < GOOD_STEPS, many: epochs > MAX_EPOCHS}
         return tuple(warning for warning, applies in warnings.items() if applies)
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:

@@ -103,12 +103,12 @@ def test_another_baseline_is_said_in_its_settings(program: ObjectiveSpec) -> Non
 
 
 def test_the_baseline_of_our_own_knobs_is_said_by_their_names() -> None:
-    spec = ObjectiveSpec(name="nanochat", settings={"space": "shape"})
+    spec = ObjectiveSpec(name="nanochat", settings={"space": "optimizer"})
     own = load(spec)
-    knobs = {**own.space.decode(own.space.baseline), "n_layer": 3.0}
+    knobs = {knob.name: knob.baseline for knob in own.space.knobs} | {"matrix_lr": 0.03}
     moved = own.with_baseline(knobs)
     assert moved is not None
-    assert unusual(moved) == {"space": "shape", "n_layer": 3}
+    assert unusual(moved) == {"space": "optimizer", "matrix_lr": 0.03}
     assert load(ObjectiveSpec(name="sphere")).with_baseline({"x0": 0.5}) is None
 
 
@@ -147,7 +147,7 @@ class Model(BaseModel):
     [
         ({}, "argv"),
         ({"argv": ["a"], "maximize": True}, 'direction = "maximize"'),
-        ({"argv": ["a"], "size": "3"}, "without quotes"),
+        ({"argv": ["a"], "size": "3"}, "expected a number"),
         ({"argv": ["a"], "sise": 1}, "'size'"),
         ({"argv": ["a"], "size": "x" * 100_000}, "size"),
     ],

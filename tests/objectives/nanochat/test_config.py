@@ -46,17 +46,14 @@ def names(**settings: Any) -> list[str]:
 def test_groups_are_joined_in_the_order_given_and_each_model_has_its_own() -> None:
     assert len(names()) == 10
     assert names(model="gpt") == names(space="optimizer")
-    joined = names(space="shape + synaptic+optimizer")
-    assert joined == names(space="shape") + names() + names(space="optimizer")
+    joined = names(space="optimizer + synaptic")
+    assert joined == names(space="optimizer") + names()
     assert names(model="gpt", space="synaptic", control=True) == names()
 
 
-@pytest.mark.parametrize("group", ["synaptic", "optimizer", "shape"])
-@pytest.mark.parametrize(("width", "heads"), [(32, (1, 1)), (20, (1, 1)), (36, (3, 1))])
-def test_a_search_starts_at_the_configuration_and_every_corner_is_one(
-    group: str, width: int, heads: tuple[int, int]
-) -> None:
-    config = NanochatConfig(space=group, n_embd=width, n_head=heads[0], n_kv_head=heads[1])
+@pytest.mark.parametrize("group", ["synaptic", "optimizer"])
+def test_a_search_starts_at_the_configuration_and_every_corner_is_one(group: str) -> None:
+    config = NanochatConfig(space=group)
     space = search_space(config)
     for name, value in space.decode(space.baseline).items():
         assert value == pytest.approx(getattr(config, name))
