@@ -49,7 +49,7 @@ class CallableObjective(FunctionObjective):
         return (__name__, "cloudpickle", *own)
 
     def require_program(self) -> None:
-        """Do nothing: whoever hands it over has pickled it."""
+        """Do nothing: it was pickled by the process that has it."""
 
     def require_same_sources(self) -> None:
         """Do nothing: the file's name has its digest, so another function is another file."""

@@ -35,7 +35,7 @@ def parse(model: type[Model], settings: Mapping[str, Any], owner: str) -> Model:
         if name not in model.model_fields:
             raise unknown(f"{owner} setting", name, model.model_fields)
         check_writable(f"{owner} setting {name}", settings[name])
-    try:  # as JSON: a list is a tuple, but "3" and true are no numbers
+    try:  # as JSON: a list is a tuple, but "3" and true are not numbers
         return model.model_validate_json(json.dumps(settings, default=str), strict=True)
     except ValidationError as error:
         raise ValueError(f"{owner} settings: {in_words(error)}") from error
