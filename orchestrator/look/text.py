@@ -301,7 +301,8 @@ def rule(state: RunState, one: Fired) -> str:
         facts |= {"has": in_bytes(observed), "needed": in_bytes(limit)}
     if one.rule == "budget":
         what = f"an attempt of {where}" if "currency" in facts else where
-        facts |= {"what": what, "option": f" ({facts['flag']})" * bool(facts["flag"])}
+        option = f" ({facts['flag']})" * bool(facts["flag"])
+        facts |= {"what": what, "free": max(limit, 0.0), "option": option}
     return RULES[one.rule].format(
         **facts,
         where=where,
