@@ -18,7 +18,7 @@ from orchestrator.config import Config, is_installed
 from orchestrator.execution.api import EngineError
 from orchestrator.execution.engine import Engine, visible_gpus
 from orchestrator.matrix.campaign import campaign_from, campaign_matrix, config_of
-from orchestrator.plan.phase2 import foreseen
+from orchestrator.plan.phase2 import followed
 from orchestrator.plan.resolve import engine_of, search_plan
 from orchestrator.run.files import check_place
 
@@ -172,7 +172,7 @@ def _needed_bytes(config: Config, slots: Devices) -> int:
         plan = campaign_matrix(config, campaign_from(config)).plan(slots, None)
     else:
         config = config.having({"search.tier": config.search.tier or "min"})
-        source = foreseen(Path(config.runs_dir), config, slots.kind)
+        source = followed(Path(config.runs_dir), config, slots.kind)
         plan = search_plan(config, slots, None, source)
     return (plan.resolved.evaluations + plan.comparison_evaluations) * EVALUATION_BYTES
 

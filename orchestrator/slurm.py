@@ -22,10 +22,9 @@ from budgets.formatting import duration, plain, table
 from budgets.plan import Calibration, Devices
 from orchestrator.config import Budget, Config, Slurm, to_toml
 from orchestrator.matrix.campaign import campaign_from, campaign_name, config_of
-from orchestrator.plan.forecast import forecast_of
-from orchestrator.plan.phase2 import foreseen
+from orchestrator.plan.forecast import forecast_of, newest_calibration
+from orchestrator.plan.phase2 import followed
 from orchestrator.plan.resolve import family_of, parse_hours, run_name, search_plan, window_of
-from orchestrator.plan.times import Times, newest_calibration
 from orchestrator.records.runs import find_run
 
 TEMPLATES = Path(__file__).parent / "slurm_templates"
@@ -203,9 +202,9 @@ def _estimate(config: Config, devices: Devices) -> Estimate | None:
         return None
     if config.campaign is not None:
         return Estimate(known.p90_seconds, known.p90_seconds, source)
-    plan = search_plan(config, devices, known, foreseen(root, config, devices.kind))
+    plan = search_plan(config, devices, known, followed(root, config, devices.kind))
     # The job calibrates on its own devices, so a measured time is no more than a prior one here.
-    forecast = forecast_of(plan, Times("prior" if assumed is None else "assumed", known))
+    forecast = forecast_of(plan, calibrates=assumed is None)
     assert forecast is not None, "a time of an evaluation is known"
     seconds = 3600 * (forecast.hours_p90 + forecast.long_run_hours_p50)
     return Estimate(seconds, known.p90_seconds, source)

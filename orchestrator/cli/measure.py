@@ -23,8 +23,8 @@ from orchestrator.execution.engine import resized
 from orchestrator.matrix import checks
 from orchestrator.matrix import matrix as measuring
 from orchestrator.matrix.checks import CHECK_SEEDS
+from orchestrator.plan.forecast import CALIBRATION_SEEDS, find_calibration
 from orchestrator.plan.resolve import slots_of
-from orchestrator.plan.times import CALIBRATION_SEEDS, find_calibration
 from orchestrator.run.session import SignalStop, at_once
 
 MEMORY_SEEDS = 2  # of each micro-batch
@@ -123,13 +123,13 @@ def memory(
     slots, states = slots_of(config), dict[int, RunState]()
     with conducting(context, config) as (session, live):
         for size in sorted(set(sizes or (1, 4))):
-            own = config.with_objective(checks.with_micro_batch(config.tuned, size))
-            result = measuring.calibrate(session, own, slots, MEMORY_SEEDS, prefix="memory-")
+            wanted = checks.micro_batch(config, size, MEMORY_SEEDS)
+            result = measuring.carry_out(wanted, session, slots)
             if result.ruling.decision != "done":
                 live.finish(result, session)
             states[size] = result.state
     found = checks.memory_of(states)
-    return Answer(found.as_dict(), page=found.to_markdown())
+    return Answer(found, page=checks.memory_page(found))
 
 
 def train(

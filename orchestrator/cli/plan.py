@@ -21,7 +21,6 @@ from orchestrator.cli.options import named_file, overrides_of, requested, resolv
 from orchestrator.cli.output import EXIT_BAD_INPUT, Answer
 from orchestrator.config import LONGEST_SHOWN, TRAINING, Config, as_shown
 from orchestrator.plan.resolve import check_beginning, slots_of
-from orchestrator.plan.times import BUDGET
 
 
 def doctor(
@@ -115,6 +114,10 @@ def explained(config: Config) -> tuple[dict[str, Any], list[str]]:
     return document, lines
 
 
+BUDGET = ("target_flops", "num_batches", "num_epochs")
+"""Settings of how long to train. The first that is set decides."""
+
+
 def _rows(config: Config, values: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     """Yield key, value and origin; a long table as a value has a row for each part."""
     settings = config.tuned.spec.settings
@@ -189,42 +192,34 @@ def plan(
 
 def _search(config: Config, devices: Devices, *, in_full: bool) -> Answer:
     from orchestrator.plan.page import page_of, page_text
-    from orchestrator.plan.phase2 import followed
+    from orchestrator.plan.phase2 import followed, objections
 
     warnings = [*config.tuned.preflight()]
     earlier = followed(Path(config.runs_dir), config, devices.kind)
     if earlier is not None:
-        warnings += earlier.objections.values()
-    page = page_of(config, devices, None if earlier is None else earlier.succession(config))
+        warnings += objections(earlier.source).values()
+    page = page_of(config, devices, earlier)
     lines = [f"Warning: {warning}." for warning in warnings]
     return Answer({**page.as_dict(), "warnings": warnings}, lines, page_text(page, in_full=in_full))
 
 
 def _campaign(config: Config) -> Answer:
-    from orchestrator.matrix.campaign import (
-        campaign_from,
-        campaign_plan,
-        runs_document,
-        runs_page,
-    )
+    from orchestrator.matrix.campaign import campaign_from, campaign_plan
 
     lines = [f"Warning: {one}." for one in config.tuned.preflight()]
-    campaign = campaign_from(config)
-    document, text = campaign_plan(config, campaign, datetime.now(UTC))
-    title = f"# Campaign {plain(campaign.name)} of {config.objective}"
-    page = "\n".join([title, "", *runs_page(campaign), "", *text])
-    return Answer({**runs_document(campaign), **document}, lines, page)
+    document, text = campaign_plan(config, campaign_from(config), datetime.now(UTC))
+    return Answer(document, lines, text)
 
 
 def _fitting(config: Config, devices: Devices) -> Answer:
     """Return what fits into the window, and the options that ask for it."""
     from orchestrator.plan.fit import Wanted, available, best, choices, fit_text
-    from orchestrator.plan.phase2 import foreseen
-    from orchestrator.plan.times import times_here
+    from orchestrator.plan.forecast import times_here
+    from orchestrator.plan.phase2 import followed
 
     root, hours = Path(config.runs_dir), available(config, datetime.now(UTC))
     times = times_here(root, config.tuned, devices, config.evaluation.assume_eval_seconds)
-    found = choices(Wanted(config, devices, times, hours, foreseen(root, config, devices.kind)))
+    found = choices(Wanted(config, devices, times, hours, followed(root, config, devices.kind)))
     document = {
         "available_hours": hours,
         "fits": best(found) is not None,

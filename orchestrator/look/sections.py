@@ -25,7 +25,7 @@ from orchestrator.look.document import flat
 from orchestrator.look.files import measured_in
 from orchestrator.look.page import Block, Details, Figure, Page, Section, commands, items, table
 from orchestrator.look.run import Knob, Run
-from orchestrator.plan.differences import beginning as begins_with
+from orchestrator.plan.phase2 import beginning as begins_with
 
 ON_A_TERMINAL = 5
 

@@ -22,7 +22,7 @@ from budgets.schedule import GOOD_ACCURACY, Pace, next_action
 from budgets.state import Batch, RunState
 from budgets.stats import Gain, NamedGain, better
 from orchestrator.look.run import Balance, Knob, Run
-from orchestrator.plan.differences import objection
+from orchestrator.plan.phase2 import objection
 
 RULES = {
     "crash_rate": "{failed} of {planned} evaluations of {where} failed (limit {limit:.0%}): "

@@ -15,8 +15,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from budgets.formatting import PROGRAM, duration, plain, table
-from budgets.plan import CampaignPlan, Condition, Envelope, Factor
+from budgets.formatting import duration, plain, table
+from budgets.plan import CampaignPlan, Condition, Factor
 from budgets.state import RunState
 from objectives import registry
 from objectives.settings import shown
@@ -33,16 +33,12 @@ from orchestrator.config import (
     resolve,
 )
 from orchestrator.matrix.matrix import Matrix
-from orchestrator.plan.forecast import forecast_of
+from orchestrator.plan.forecast import forecast_of, relative_flops, times_here
 from orchestrator.plan.page import checklist, checklist_page, in_short
 from orchestrator.plan.resolve import check_run_id, slots_of
-from orchestrator.plan.times import relative_flops, times_here
 
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=-]{0,99}")
 """Safe for any file system and shell."""
-
-CONTROL = "_base"  # suffix of a control's name
-DEFAULT = "default"  # the control that is the configuration itself
 
 MOST_CELLS = 10_000
 
@@ -73,19 +69,19 @@ def campaign_from(config: Config) -> CampaignPlan:
     """Return the plan's part of a campaign. Raises ValueError, naming the condition."""
     assert config.campaign is not None, "the caller has checked it"
     campaign, factors = config.campaign, factors_of(config.factors)
-    crossed = prod(map(len, factors.values())) if factors else 0
-    if (count := crossed + len(campaign.conditions)) > MOST_CELLS:
-        raise ValueError(f"{count} conditions: expected {MOST_CELLS} at most")
+    if (crossed := prod(map(len, factors.values()))) > MOST_CELLS:
+        raise ValueError(f"{crossed} combinations of [factors]: expected {MOST_CELLS} at most")
     cells = [*_listed(campaign.conditions), *_factorial(factors)]
     if not cells:
         raise ValueError(
             "a campaign needs conditions: [[campaign.conditions]] with a name each, or [factors]"
         )
     if campaign.controls:
-        cells.append(Cell(f"{DEFAULT}{CONTROL}", {}, control=True))
-        for one in config.tuned.controls():
-            name = f"{one.label.replace(' ', '-')}{CONTROL}"
-            cells.append(Cell(name, dict(one.settings), control=True))
+        controls = {"default": {}, **{own.label: own.settings for own in config.tuned.controls()}}
+        cells += [
+            Cell(f"{label.replace(' ', '-')}_base", dict(settings), control=True)
+            for label, settings in controls.items()
+        ]
     _check_names(cells)
     return CampaignPlan(
         name=campaign_name(config),
@@ -151,24 +147,16 @@ def factors_of(table: Mapping[str, Any]) -> Factors:
     A list holds values of the setting of that name; a table holds a table of settings for each
     level. Raises ValueError, naming the factor, on anything else.
     """
-    return {
-        name: each_once(_levels(f"factors.{name}", name, given), f"factors.{name}")
-        for name, given in table.items()
-    }
+    return {name: _levels(f"factors.{name}", name, given) for name, given in table.items()}
 
 
-def _levels(place: str, factor: str, given: Any) -> Iterator[tuple[str, Values]]:
+def _levels(place: str, factor: str, given: Any) -> dict[str, Values]:
     if isinstance(given, list) and not any(isinstance(value, list | dict) for value in given):
-        named = {_as_name(value): value for value in given}
-        if len(named) < len(given):
-            raise ValueError(f"{place}: a value is given twice in {shown(given)}")
-        given = {name: {factor: value} for name, value in named.items()}
-    elif not isinstance(given, dict) or not all(isinstance(own, dict) for own in given.values()):
-        given = None
-    if not given:
+        pairs = [(_as_name(value), {factor: value}) for value in given]
+        given = each_once(pairs, place)
+    if not given or not isinstance(given, dict) or set(map(type, given.values())) != {dict}:
         raise ValueError(f"{place}: expected a list of values, or a table of settings for a level")
-    for name, settings in given.items():
-        yield name, _settings(settings, f"{place}.{name}")
+    return {name: _settings(own, f"{place}.{name}") for name, own in given.items()}
 
 
 def _as_name(value: Any) -> str:
@@ -242,20 +230,13 @@ def campaign_matrix(config: Config, campaign: CampaignPlan) -> Matrix:
     Raises ValueError if a cap on evaluations does not pay for all of them.
     """
     conditions, seeds = len(campaign.conditions), len(campaign.seeds)
-    shape = Envelope(population=conditions, generations=1, seeds_per_candidate=seeds)
-    most = config.budget.max_evals
-    if most is not None and most < shape.evaluations:
-        raise ValueError(
-            f"--max-evals {most} does not pay for the campaign's {shape.evaluations} evaluations: "
-            "take fewer conditions or seeds"
-        )
     title = (
         f"Campaign {campaign.name}: {conditions} conditions on {seeds} seeds, "
-        f"{shape.evaluations} evaluations."
+        f"{campaign.evaluations} evaluations."
     )
     own = {"thresholds": config.thresholds, "campaign": campaign}
     points = (config.tuned.space.baseline,) * conditions
-    return Matrix(config, "campaign", points, shape, title, campaign.name, fields=own)
+    return Matrix(config, "campaign", points, seeds, title, campaign.name, fields=own)
 
 
 class Staggered(Pace):
@@ -288,31 +269,28 @@ def runs_document(campaign: CampaignPlan) -> Values:
     }
 
 
-def runs_page(campaign: CampaignPlan) -> Iterator[str]:
-    """Yield the conditions and the names of their runs as Markdown."""
-    seeds, controls = campaign.seeds, sum(one.control for one in campaign.conditions)
-    yield from ("## All runs", "")
-    yield (
-        f"{plain(campaign.name)}: {len(campaign.conditions)} conditions ({controls} of them "
-        f"controls) on {len(seeds)} seeds = {campaign.evaluations} evaluations."
-    )
+def runs_page(campaign: CampaignPlan) -> list[str]:
+    """Return the conditions and the names of their runs as Markdown."""
     rows = (
         (
-            place,
             plain(one.name),
             plain(", ".join(f"{k} = {as_shown(v)}" for k, v in changed_by(one).items()) or "-"),
             "control" if one.control else "run",
         )
-        for place, one in enumerate(campaign.conditions, 1)
+        for one in campaign.conditions
     )
-    yield from ("", *table((">#", "condition", "sets", "type"), rows))
-    yield from ("", f"Seeds: {', '.join(map(str, seeds))}. A run is called {campaign.runs[0][2]}.")
+    seeds = campaign.seeds
+    return [
+        *("## All runs", ""),
+        f"{plain(campaign.name)}: {len(campaign.conditions)} conditions on {len(seeds)} seeds = "
+        f"{campaign.evaluations} evaluations.",
+        *("", *table(("condition", "sets", "type"), rows), ""),
+        f"Seeds: {', '.join(map(str, seeds))}. A run is called {campaign.runs[0][2]}.",
+    ]
 
 
-def campaign_plan(
-    config: Config, campaign: CampaignPlan, now: datetime
-) -> tuple[Values, list[str]]:
-    """Return what the campaign would take, as JSON and as Markdown.
+def campaign_plan(config: Config, campaign: CampaignPlan, now: datetime) -> tuple[Values, str]:
+    """Return the campaign and what it would take, as JSON and as Markdown.
 
     A condition takes the time of the configuration's evaluation, scaled by exact FLOPs.
     """
@@ -323,36 +301,29 @@ def campaign_plan(
     assumed = config.evaluation.assume_eval_seconds
     times = times_here(Path(config.runs_dir), config.tuned, devices, assumed)
     plan = campaign_matrix(config, campaign).plan(devices, times.calibration)
-    forecast = forecast_of(plan, times, at_once)
+    forecast = forecast_of(plan, at_once, calibrates=times.calibrates)
     items = checklist(plan, times, forecast, now, at_once)
-    seconds = rule_of_thumb = None
+    rule_of_thumb = None
     if times.calibration is not None:
-        seconds = times.calibration.median_seconds
-        each = seconds * median(one.cost_factor for one in campaign.conditions)
-        stagger = campaign.stagger_seconds * (at_once - 1)
-        rule_of_thumb = (campaign.evaluations * each / at_once + stagger) / 3600
+        each = median(one.cost_factor for one in campaign.conditions)
+        typical = times.calibration.median_seconds * each * campaign.evaluations / at_once
+        rule_of_thumb = (typical + campaign.stagger_seconds * (at_once - 1)) / 3600
     document = {
-        "total_runs": campaign.evaluations,
+        **runs_document(campaign),
         "effective_parallelism": at_once,
         "rule_of_thumb_hours": rule_of_thumb,
-        "devices": devices.model_dump(),
         "forecast": None if forecast is None else asdict(forecast),
-        "conditions": [
-            {"name": one.name, "seconds": seconds and seconds * one.cost_factor}
-            for one in campaign.conditions
-        ],
         "checklist": [item._asdict() for item in items],
     }
-    lines = ["## What it would take", "", in_short(times), ""]
-    if forecast is None:
-        lines[2] += f" `{PROGRAM} calibrate FILE` measures what all conditions have in common."
-    else:
+    title = f"# Campaign {plain(campaign.name)} of {config.objective}"
+    lines = [title, "", *runs_page(campaign), "", "## What it would take", "", in_short(times), ""]
+    if forecast is not None:
         price, hours = config.budget.price_per_device_hour, forecast.device_hours_p50
         cost = f" = {hours * price:.2f}" if price else ""
         lines += [
-            f"{campaign.evaluations} runs, {at_once} at once on {devices.count} x "
-            f"{plain(devices.name)}: p50 {duration(3600 * forecast.hours_p50)}, p90 "
-            f"{duration(3600 * forecast.hours_p90)}, {hours:.3g} device-hours{cost}.",
+            f"{at_once} at once on {devices.count} x {plain(devices.name)}: p50 "
+            f"{duration(3600 * forecast.hours_p50)}, p90 {duration(3600 * forecast.hours_p90)}, "
+            f"{hours:.3g} device-hours{cost}.",
             "",
         ]
-    return document, [*lines, *checklist_page([(item, "") for item in items])]
+    return document, "\n".join([*lines, *checklist_page((item, "") for item in items)])

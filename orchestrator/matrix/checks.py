@@ -1,21 +1,20 @@
 """`check knobs`, `proxy`, `workers` and `memory`: measurements that decide how to search."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from math import ceil, inf
 from pathlib import Path
 from random import Random
-from statistics import linear_regression, median
+from statistics import linear_regression
 from typing import Any
 
 from budgets.checks import LEAST_CANDIDATES, certificate
 from budgets.events import Settled, Status
 from budgets.formatting import PROGRAM, table
-from budgets.plan import Devices, Envelope, ProxyPlan
+from budgets.plan import Devices, ProxyPlan
 from budgets.state import RunState
 from objectives import registry
 from objectives.api import Objective, Variant
-from objectives.space import Knob, SearchSpace
+from objectives.space import SearchSpace
 from orchestrator.capacity import fit, throughput
 from orchestrator.config import Config, Verdict
 from orchestrator.execution.engine import resized
@@ -27,16 +26,6 @@ from orchestrator.run.session import Session
 
 CHECK_SEEDS = 8
 
-
-def _require_paid(config: Config, evaluations: int, fewer: str) -> None:
-    """Raise ValueError if a cap on evaluations is lower, saying what to have `fewer` of."""
-    most = config.budget.max_evals
-    if most is not None and most < evaluations:
-        raise ValueError(
-            f"--max-evals {most} does not pay for the check's {evaluations} evaluations: {fewer}"
-        )
-
-
 # Which knobs move the score
 
 
@@ -45,40 +34,30 @@ def knob_check(config: Config, seeds: int = CHECK_SEEDS, knobs: Sequence[str] = 
 
     Raises ValueError if a cap on evaluations is too low, or the objective has no such knob.
     """
-    space = config.tuned.space
-    known = [knob.name for knob in space.knobs]
+    known = [knob.name for knob in config.tuned.space.knobs]
     if unknown := [repr(name) for name in knobs if name not in known]:
-        raise ValueError(
-            f"--knobs: {config.objective} has no {', '.join(unknown)}, expected some of "
-            f"{', '.join(known)}"
-        )
-    names = [name for name in known if name in knobs or not knobs]
-    points = check_points(space, names)
-    shape = Envelope(population=len(points), generations=1, seeds_per_candidate=seeds)
-    _require_paid(config, shape.evaluations, "check fewer --knobs at a time, or fewer --seeds")
+        expected = f"expected some of {', '.join(known)}"
+        raise ValueError(f"--knobs: {config.objective} has no {', '.join(unknown)}, {expected}")
+    names = knobs or known
+    points = check_points(config.tuned.space, names)
     title = (
-        f"Checking {', '.join(names)}: {len(points)} points on {seeds} seeds, {shape.evaluations} "
-        "evaluations."
+        f"Checking {', '.join(names)}: {len(points)} points on {seeds} seeds, "
+        f"{len(points) * seeds} evaluations."
     )
-    return Matrix(config, "check", points, shape, title)
+    return Matrix(config, "check", points, seeds, title)
 
 
 def check_points(space: SearchSpace, names: Sequence[str]) -> tuple[Point, ...]:
-    """Return the baseline, then one knob at a time at either end of its range (unit cube)."""
-    centre = space.baseline
-    moved = (
-        (*centre[:place], unit, *centre[place + 1 :])
-        for place, knob in enumerate(space.knobs)
-        if knob.name in names
-        for unit in _other_ends(knob)
-    )
-    return (centre, *moved)
+    """Return the baseline, then one knob at a time at either end of its range (unit cube).
 
-
-def _other_ends(knob: Knob) -> list[float]:
-    """The ends at which the knob has another value than its baseline."""
-    baseline = knob.encode(knob.baseline)
-    return [e for e in (0.0, 1.0) if abs(knob.encode(knob.decode(e)) - baseline) > 1e-9]
+    An end at which the knob has its baseline's value is left out.
+    """
+    centre, points = space.baseline, [space.baseline]
+    for place, knob in enumerate(space.knobs):
+        for end in (0.0, 1.0) if knob.name in names else ():
+            if abs(knob.encode(knob.decode(end)) - centre[place]) > 1e-9:
+                points.append((*centre[:place], end, *centre[place + 1 :]))
+    return tuple(points)
 
 
 # How short evaluations may be
@@ -98,18 +77,14 @@ def proxy_check(
     Raises ValueError if a cap on evaluations does not pay for both.
     """
     proxy = proxy_plan(config.tuned, fraction)
-    shape = Envelope(population=candidates, generations=1, seeds_per_candidate=seeds)
-    _require_paid(config, 2 * shape.evaluations, "compare fewer --candidates")
     random = Random(f"{config.evaluation.seed}/proxy")  # noqa: S311 - no secret
-    points = tuple(
-        tuple(_drawn(random, unit) for unit in config.tuned.space.baseline)
-        for _ in range(candidates)
-    )
+    baseline = config.tuned.space.baseline
+    points = tuple(tuple(_drawn(random, unit) for unit in baseline) for _ in range(candidates))
     title = (
         f"Comparing {proxy.variant.label} with the full evaluation: {candidates} candidates around "
-        f"the baseline, {shape.evaluations} evaluations of each length."
+        f"the baseline, {candidates * seeds} evaluations of each length."
     )
-    return Matrix(config, "check", points, shape, title, prefix="proxy-", fields={"proxy": proxy})
+    return Matrix(config, "check", points, seeds, title, prefix="proxy-", fields={"proxy": proxy})
 
 
 def _drawn(random: Random, unit: float) -> float:
@@ -186,59 +161,39 @@ def throughputs(states: Sequence[RunState], most: int) -> dict[str, Any]:
 
     Raises ValueError if no evaluation of one was healthy.
     """
-    seconds = {
-        state.plan.devices.count: [end.seconds for end in _healthy(state)] for state in states
-    }
-    law = fit({workers: throughput(own, workers) for workers, own in seconds.items()})
-    optimum = law.optimum if len(seconds) > 2 and law.optimum < inf else None
+    ends = {state.plan.devices.count: _healthy(state) for state in states}
+    rates = {n: throughput([end.seconds for end in own], n) for n, own in ends.items()}
+    law = fit(rates)
     return {
         "levels": [
             {
                 "workers": workers,
-                "evaluations": len(own),
-                "evaluations_per_hour": throughput(own, workers),
-                "median_seconds": median(own),
-                "fitted_per_hour": law.throughput(workers),
+                "evaluations": len(ends[workers]),
+                "evaluations_per_hour": rate,
                 "regime": law.regime(workers),
             }
-            for workers, own in seconds.items()
+            for workers, rate in rates.items()
         ],
         "law": {"lambda": law.one, "sigma": law.contention, "kappa": law.coherency},
-        "optimum": optimum,
+        "optimum": law.optimum if len(rates) > 2 and law.optimum < inf else None,
         "recommended_workers": law.recommended(most),
     }
 
 
-def _per_hour(value: float) -> str:
-    """Return `12.3` or `1,234`: three digits, and no fewer than the whole number."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def throughput_page(name: str, found: dict[str, Any]) -> str:
+def throughput_page(name: str, found: Mapping[str, Any]) -> str:
     """Return the document as a table, the law and a recommendation."""
-    columns = (">workers", ">evaluations/hour", ">seconds each", ">fitted", "regime")
-    rows = (
-        (
-            level["workers"],
-            _per_hour(level["evaluations_per_hour"]),
-            f"{level['median_seconds']:.3g}",
-            _per_hour(level["fitted_per_hour"]),
-            level["regime"],
-        )
-        for level in found["levels"]
-    )
+    rows = ((*own.values(),) for own in found["levels"])
+    shown = ((n, count, f"{rate:,.1f}", regime) for n, count, rate, regime in rows)
     law, optimum = found["law"], found["optimum"]
     lines = [
         f"# Throughput of {name}",
         "",
-        *table(columns, rows),
+        *table((">workers", ">evaluations", ">an hour", "regime"), shown),
         "",
-        f"X(N) = {_per_hour(law['lambda'])} N / (1 + {law['sigma']:.3g} (N-1) + "
-        f"{law['kappa']:.3g} N (N-1)) an hour. "
-        f"Optimum: {'none found' if optimum is None else f'N* = {optimum:.3g}'}.",
+        f"X(N) = {law['lambda']:,.1f} N / (1 + {law['sigma']:.3g} (N-1) + {law['kappa']:.3g} N "
+        f"(N-1)) an hour. Optimum: {'none found' if optimum is None else f'N* = {optimum:.3g}'}.",
         "",
         f"Recommended: `--workers {found['recommended_workers']}`.",
-        "",
     ]
     return "\n".join(lines)
 
@@ -261,91 +216,76 @@ GPU_PEAK, GPU_MEMORY = "gpu_peak_bytes", "gpu_memory_bytes"
 GIB = 2**30
 
 
-def with_micro_batch(objective: Objective, size: int) -> Objective:
-    """Return the objective with micro-batches of `size` and the same effective batch.
+def micro_batch(config: Config, size: int, seeds: int) -> Matrix:
+    """Return the baseline in micro-batches of `size`, with the same effective batch.
 
     Raises ValueError if it has no micro-batches, or `size` does not divide its effective batch.
     """
-    settings = objective.spec.settings
-    if "micro_batch_size" not in settings:
-        raise ValueError(f"--size: objective {objective.spec.name} has no micro-batches")
-    batch = int(settings["micro_batch_size"] * settings.get("gradient_accumulation_steps", 1))
+    spec = config.tuned.spec
+    if "micro_batch_size" not in spec.settings:
+        raise ValueError(f"--size: objective {spec.name} has no micro-batches")
+    accumulated = spec.settings.get("gradient_accumulation_steps", 1)
+    batch = int(spec.settings["micro_batch_size"] * accumulated)
     if batch % size:
         raise ValueError(
             f"--size: expected sizes that divide the effective batch of {batch}, got {size}"
         )
     changed = {"micro_batch_size": size, "gradient_accumulation_steps": batch // size}
-    return registry.load(registry.varied(objective.spec, changed))
+    own = config.with_objective(registry.load(registry.varied(spec, changed)))
+    return calibration_of(own, seeds, f"Memory of micro-batches of {size}.", "memory-")
 
 
-@dataclass(frozen=True)
-class Memory:
-    """The measured peaks and their line: peak = base + each * micro-batch size, in bytes."""
+def memory_of(states: Mapping[int, RunState]) -> dict[str, Any]:
+    """Return peaks and the largest safe micro-batch, of runs by micro-batch size, as JSON.
 
-    peak_bytes: Mapping[int, float]  # by micro-batch size
-    seconds: Mapping[int, float]  # of an evaluation, by micro-batch size
-    base_bytes: float
-    bytes_each: float
-    safe_share: float
-    memory_bytes: float  # available to an evaluation
-
-    @property
-    def largest(self) -> int | None:
-        """The largest power of two whose peak keeps within the safe share of the memory.
-
-        0 if not even 1 does; None if the peak does not grow with the size.
-        """
-        if self.bytes_each <= 0:
-            return None
-        room = (self.safe_share * self.memory_bytes - self.base_bytes) / self.bytes_each
-        return 0 if room < 1 else 1 << (int(min(room, 2**62)).bit_length() - 1)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return JSON values."""
-        by_size = {
-            name: {str(size): value for size, value in getattr(self, name).items()}
-            for name in ("peak_bytes", "seconds")
-        }
-        return {**asdict(self), **by_size, "largest": self.largest}
-
-    def to_markdown(self) -> str:
-        """Return a table of the sizes, the line and the conclusion."""
-        rows = (
-            (size, f"{peak / GIB:.3f}", f"{self.seconds[size]:.1f} s")
-            for size, peak in sorted(self.peak_bytes.items())
-        )
-        conclusion = f"The largest safe micro-batch is {self.largest}."
-        if self.largest is None:
-            conclusion = "The peak does not grow with the size: measure sizes further apart."
-        elif self.largest == 0:
-            conclusion = "Not even a micro-batch of 1 is safe: use a smaller model or context."
-        lines = [
-            "# Memory by micro-batch size",
-            "",
-            *table((">micro-batch", ">peak GiB", ">seconds"), rows),
-            "",
-            f"peak = {self.base_bytes / GIB:.3f} + {self.bytes_each / GIB:.4f} x micro-batch GiB. "
-            f"Safe: {self.safe_share:g} of the {self.memory_bytes / GIB:.1f} GiB there are.",
-            "",
-            f"**{conclusion}**",
-        ]
-        return "\n".join(lines)
-
-
-def memory_of(states: Mapping[int, RunState]) -> Memory:
-    """Return the memory of runs of the baseline, by micro-batch size.
-
-    The line is by least squares; one size gives a line through the origin. Raises ValueError if no
-    evaluation of a size was healthy.
+    The line peak = base + each * size is by least squares; one size gives a line through the
+    origin. Raises ValueError if no evaluation of a size was healthy.
     """
-    peaks, seconds, memory = dict[int, float](), dict[int, float](), inf
+    peaks, memory = dict[int, float](), inf
     for size, state in states.items():
         ends, host = _healthy(state), state.plan.devices.memory_bytes
         peaks[size] = max(end.metrics.get(GPU_PEAK, end.peak_memory_bytes) for end in ends)
-        seconds[size] = median(end.seconds for end in ends)
         memory = min(memory, *(end.metrics.get(GPU_MEMORY, host) for end in ends))
-    if len(peaks) == 1:
-        [(size, peak)] = peaks.items()
-        return Memory(peaks, seconds, 0.0, peak / size, SAFE_SHARE_OF_ONE, memory)
-    each, base = linear_regression(list(peaks), list(peaks.values()))
-    return Memory(peaks, seconds, base, each, SAFE_SHARE, memory)
+    sizes, share, is_one = list(peaks), SAFE_SHARE, len(peaks) == 1
+    if is_one:
+        sizes, share = [0, *sizes], SAFE_SHARE_OF_ONE
+    each, base = linear_regression(sizes, [*[0.0] * is_one, *peaks.values()])
+    return {
+        "peak_bytes": {str(size): peak for size, peak in peaks.items()},
+        "base_bytes": base,
+        "bytes_each": each,
+        "safe_share": share,
+        "memory_bytes": memory,
+        "largest": largest_batch(base, each, share * memory),
+    }
+
+
+def largest_batch(base: float, each: float, room: float) -> int | None:
+    """Return the largest power of two whose peak, base + each * size, keeps within `room`.
+
+    0 if not even 1 does; None if the peak does not grow with the size.
+    """
+    if each <= 0:
+        return None
+    most = int(min((room - base) / each, 2**62))
+    return 0 if most < 1 else 1 << (most.bit_length() - 1)
+
+
+def memory_page(found: Mapping[str, Any]) -> str:
+    """Return a table of the sizes, the line and the conclusion."""
+    conclusion = {
+        None: "The peak does not grow with the size: measure sizes further apart.",
+        0: "Not even a micro-batch of 1 is safe: use a smaller model or context.",
+    }.get(found["largest"], f"The largest safe micro-batch is {found['largest']}.")
+    rows = ((size, f"{peak / GIB:.3f}") for size, peak in found["peak_bytes"].items())
+    lines = [
+        "# Memory by micro-batch size",
+        "",
+        *table((">micro-batch", ">peak GiB"), rows),
+        "",
+        f"peak = {found['base_bytes'] / GIB:.3f} + {found['bytes_each'] / GIB:.4f} x micro-batch "
+        f"GiB. Safe: {found['safe_share']:g} of {found['memory_bytes'] / GIB:.1f} GiB.",
+        "",
+        f"**{conclusion}**",
+    ]
+    return "\n".join(lines)

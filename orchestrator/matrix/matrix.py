@@ -5,22 +5,20 @@ seeds, from which no search learns. They differ in their points and in how their
 """
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from budgets.checks import measure
-from budgets.ledger import LedgerCorruptError
-from budgets.plan import Calibration, Caps, Devices, Envelope, Phase, Plan
+from budgets.plan import Calibration, Devices, Envelope, Phase, Plan
 from budgets.rules import ruling_of
 from budgets.state import RunState
 from objectives import registry
 from objectives.registry import CALLABLE
 from orchestrator.capacity import Pace
 from orchestrator.config import Config
+from orchestrator.plan.forecast import CALIBRATION_SEEDS, find_calibration, known_knobs
 from orchestrator.plan.page import knobs_item
-from orchestrator.plan.phase2 import followed, landscapes, recorded_again
+from orchestrator.plan.phase2 import followed, permits, recorded_again
 from orchestrator.plan.resolve import (
     Overrides,
     calibration_name,
@@ -36,13 +34,8 @@ from orchestrator.plan.resolve import (
     why_no_go,
     window_of,
 )
-from orchestrator.plan.times import (
-    CALIBRATION_SEEDS,
-    find_calibration,
-    known_knobs,
-)
 from orchestrator.records.objective import Point
-from orchestrator.records.runs import Result, ledgers, recorded_plan, recorded_runs
+from orchestrator.records.runs import Result, recorded_plan, recorded_runs
 from orchestrator.run.loop import Given
 from orchestrator.run.session import Session
 
@@ -54,16 +47,32 @@ NO_RUN_YET = "--override: there is no such run yet, so no rule holds it up"
 
 @dataclass(frozen=True)
 class Matrix:
-    """Points on seeds that are not planned yet."""
+    """Points on seeds that are not planned yet.
+
+    Raises ValueError if a cap on evaluations does not pay for all of them; a calibration is small,
+    and counts against no such cap.
+    """
 
     config: Config  # the objective, its limits and the caps
     phase: Phase
     points: tuple[Point, ...]
-    shape: Envelope
+    seeds: int
     title: str = ""  # for people, when the run begins
     name: str = ""  # the run's id; "": made from the request
     prefix: str = ""  # of such an id
     fields: Mapping[str, Any] = field(default_factory=dict)  # of the plan, of this kind of run only
+
+    def __post_init__(self) -> None:
+        count = self.shape.evaluations * (2 if "proxy" in self.fields else 1)
+        most = self.config.budget.max_evals
+        if self.phase != "calibration" and most is not None and most < count:
+            raise ValueError(f"--max-evals {most} does not pay for all {count} evaluations")
+
+    @property
+    def shape(self) -> Envelope:
+        """One generation of all points."""
+        shape = {"population": len(self.points), "seeds_per_candidate": self.seeds}
+        return Envelope(generations=1, **shape)
 
     def run_id(self, devices: Devices) -> str:
         """Return the run's id: an equal request finds the same run.
@@ -79,7 +88,7 @@ class Matrix:
             evaluation.seed,
             evaluation.limit_seconds,
             evaluation.stall_seconds,
-            self.shape.seeds_per_candidate,
+            self.seeds,
             caps_for(self.config, self.shape.evaluations),
             self.config.budget.price_per_device_hour,
             self.config.direction,
@@ -92,11 +101,6 @@ class Matrix:
         """Return the plan: one generation, every point on the same seeds."""
         own = {"run_id": self.run_id(devices), **self.fields}
         return plan_of(self.config, devices, calibration, self.shape, self.phase, **own)
-
-    def recorded(self, root: Path, devices: Devices) -> tuple[Path, Plan | None]:
-        """Return the directory of its run, and the plan that is recorded there."""
-        directory = run_directory(root, self.phase, self.run_id(devices))
-        return directory, recorded_plan(directory)
 
 
 def carry_out(  # noqa: PLR0913, PLR0917 - what is run, on what, and how
@@ -113,8 +117,8 @@ def carry_out(  # noqa: PLR0913, PLR0917 - what is run, on what, and how
     devices.
     """
     devices, title = slots, ""
-    directory, recorded = matrix.recorded(session.root, devices)
-    if recorded is not None:
+    directory = run_directory(session.root, matrix.phase, matrix.run_id(devices))
+    if (recorded := recorded_plan(directory)) is not None:
         devices, calibration = recorded.devices, recorded.calibration
     elif overrides:
         raise ValueError(NO_RUN_YET)
@@ -134,12 +138,11 @@ def carry_out(  # noqa: PLR0913, PLR0917 - what is run, on what, and how
 
 def calibration_of(config: Config, seeds: int, title: str = "", prefix: str = "") -> Matrix:
     """Return the baseline on that many seeds. Runs with a prefix are used by no plan."""
-    shape = Envelope(population=1, generations=1, seeds_per_candidate=seeds)
     points = (config.tuned.space.baseline,)
-    return Matrix(config, "calibration", points, shape, title, prefix=prefix)
+    return Matrix(config, "calibration", points, seeds, title, prefix=prefix)
 
 
-def calibrate(  # noqa: PLR0913 - what is measured, how often, why, and under which name
+def calibrate(  # noqa: PLR0913 - what is measured, how often, and why
     session: Session,
     config: Config,
     slots: Devices,
@@ -147,14 +150,13 @@ def calibrate(  # noqa: PLR0913 - what is measured, how often, why, and under wh
     overrides: Overrides = (),
     *,
     again: bool = False,
-    prefix: str = "",
 ) -> Result:
     """Measure the baseline, or read the calibration made on these devices.
 
     With `again` it is measured again, or what was interrupted is resumed; new runs are then planned
     with it. With `overrides` nothing is begun: what a rule has paused goes on.
     """
-    devices, matrix = slots, calibration_of(config, seeds, prefix=prefix)
+    devices, matrix = slots, calibration_of(config, seeds)
     if again:
         family = calibration_name(config.tuned, devices)
         earlier = list(recorded_runs(session.root, "calibration", family))
@@ -176,7 +178,8 @@ def calibrated_for(
 ) -> Calibration | Result:
     """Return the calibration to plan a search with; makes it if there is none.
 
-    If that does not end well, its result is returned instead.
+    Its cost then counts against the caps of the search. If it does not end well, its result is
+    returned instead.
     """
     assumed = config.evaluation.assume_eval_seconds
     found = find_calibration(session.root, config.tuned, slots)
@@ -185,8 +188,7 @@ def calibrated_for(
     if assumed is not None:
         return Calibration(assumed_seconds=assumed)
     if found is not None:
-        unpaid = _was_made_for(config, found) and not _is_paid_for(session.root, found.state.head)
-        return _with_its_cost(found.state) if unpaid else measure(found.state)
+        return measure(found.state)
     kind, where = registry.kind(config.tuned.spec), f"{slots.count} x {slots.name}"
     title = (
         f"No calibration of {kind} on {where} yet: evaluating the baseline on "
@@ -194,36 +196,11 @@ def calibrated_for(
     )
     matrix = calibration_of(config, CALIBRATION_SEEDS, title)
     result = carry_out(matrix, session, slots, overrides=overrides)
-    return _with_its_cost(result.state) if result.ruling.decision == "done" else result
-
-
-def _with_its_cost(state: RunState) -> Calibration:
-    """Return the calibration with its cost, which counts against the caps of its run."""
-    accounts = state.accounts
+    if result.ruling.decision != "done":
+        return result
+    accounts = result.state.accounts
     cost = {"charged_ms": accounts.device_ms, "open_ms": accounts.wall_ms}
-    return measure(state).model_copy(update=cost)
-
-
-def _was_made_for(config: Config, found: Result) -> bool:
-    """Whether the calibration was made under the caps of this configuration."""
-    plan = found.state.planned
-    own = calibration_of(config, CALIBRATION_SEEDS).plan(plan.devices, None)
-    is_capped = own.caps != Caps(evaluations=own.caps.evaluations)
-    return is_capped and plan.run_id == own.run_id
-
-
-def _is_paid_for(root: Path, calibration: str) -> bool:
-    """Whether a run has the cost of the calibration with this head on its account.
-
-    None has if the process was killed between the two.
-    """
-    for path in ledgers(root):
-        with suppress(LedgerCorruptError, ValueError, OSError):
-            plan = recorded_plan(path.parent)
-            own = None if plan is None else plan.calibration
-            if own is not None and own.ledger == calibration and own.charged_ms:
-                return True
-    return False
+    return measure(result.state).model_copy(update=cost)
 
 
 # Searches
@@ -256,11 +233,10 @@ def _planned(
 
     Raises ValueError if it may not follow its phase 1.
     """
-    devices, succession = slots, None
-    permits: Overrides = ()
-    if (earlier := followed(session.root, config, slots.kind)) is not None:
-        permits, overrides = earlier.permits(overrides)
-        succession = earlier.succession(config, landscapes(earlier.state)[-1])
+    devices = slots
+    permitted: Overrides = ()
+    if (succession := followed(session.root, config, slots.kind)) is not None:
+        permitted, overrides = permits(succession.source, overrides)
     # refuse what cannot be planned before a calibration is paid for
     outline = search_plan(config, devices, None, succession)
     refuse_the_past(window_of(config.budget), session.clock.now())
@@ -281,7 +257,7 @@ def _planned(
             "out of reach, a loss or that plus a constant, or search without a verdict: "
             "--set verdict.confirm_seeds=0"
         )
-    return plan, permits
+    return plan, permitted
 
 
 def replayed(state: RunState) -> "Search":

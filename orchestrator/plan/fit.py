@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 from math import sqrt
 from typing import Any, get_args
 
@@ -17,16 +18,18 @@ from budgets.tiers import INTENT
 from objectives import registry
 from objectives.api import SetupError
 from orchestrator.config import Config, Values, assign
-from orchestrator.plan.forecast import Forecast, detectable_gain, forecast_of
-from orchestrator.plan.page import hours_allowed
-from orchestrator.plan.resolve import (
-    Succession,
-    caps_for,
-    refuse_the_past,
-    search_plan,
-    why_no_go,
+from orchestrator.plan.forecast import (
+    UNMEASURED,
+    Forecast,
+    Origin,
+    Times,
+    detectable_gain,
+    forecast_of,
+    relative_flops,
+    scaled,
 )
-from orchestrator.plan.times import Times, relative_flops, scaled
+from orchestrator.plan.page import hours_allowed
+from orchestrator.plan.resolve import Succession, caps_for, refuse_the_past, search_plan, why_no_go
 
 MUCH = 0.5  # of the window: if as much stays unused, more is offered
 FACTORS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)  # of the FLOPs, to try
@@ -38,9 +41,10 @@ def available(config: Config, now: datetime) -> float:
     """Return the hours for evaluations that a budget leaves. Raises ValueError without a limit."""
     caps = caps_for(config, 1)
     refuse_the_past(caps.window, now)
-    if (hours := hours_allowed(caps, now)) is None:
+    hours = [own for own in hours_allowed(caps, now).values() if own is not None]
+    if not hours:
         raise ValueError("--fit: into what? Give --window 12h, a moment, or --max-hours")
-    return hours
+    return min(hours)
 
 
 @dataclass(frozen=True)
@@ -66,31 +70,32 @@ class Choice:
     fits: bool
 
     @property
-    def price(self) -> tuple[str, ...]:
+    def price(self) -> str:
         """The price in quality, in words and numbers."""
         gain = detectable_gain(self.plan)
         said = [*self.losses, *why_no_go(self.plan)]
         said += [] if self.plan.confirmation else ["no comparison on fresh seeds, so no Go"]
-        return (*said, *([f"detectable gain {gain:.2%}"] if gain else []))
+        return "; ".join([*said, *([f"detectable gain {gain:.2%}"] if gain else [])])
 
     @property
-    def options(self) -> tuple[str, ...]:
+    def options(self) -> list[str]:
         """The command-line options of this choice, beside the given ones."""
-        words: list[str] = []
-        for key, value in self.changes.items():
-            words += ("--tier", value) if key == "search.tier" else assign(key, value)
-        return tuple(words)
+        words = (
+            ("--tier", value) if key == "search.tier" else assign(key, value)
+            for key, value in self.changes.items()
+        )
+        return list(chain.from_iterable(words))
 
     def as_dict(self) -> dict[str, Any]:
         """Return JSON values."""
         return {
             "what": self.what,
-            "options": list(self.options),
+            "options": self.options,
             "fits": self.fits,
             **self.plan.resolved.model_dump(),
             "hours": self.forecast.hours_p50,
             "needed_hours": self.forecast.hours_free,
-            "price": list(self.price),
+            "price": self.price,
         }
 
 
@@ -126,7 +131,7 @@ def _fewer(wanted: Wanted, whole: Choice) -> Choice:
         what = f"{generations} of {most} generations"
         what = what if whole.what == AS_ASKED else f"{whole.what}, {what}"
         changes = {**whole.changes, "search.generations": generations}
-        return _choice(wanted, what, changes, (*whole.losses, "the search goes less far"))
+        return _choice(wanted, what, changes, *whole.losses, "the search goes less far")
 
     numbers = range(2, most)
     too_many = bisect_right(numbers, 0, key=lambda number: not of(number).fits)
@@ -137,18 +142,19 @@ def _lower(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
     """Yield lower tiers, then fewer seeds a candidate, each with the generations that fit."""
     tiers = get_args(Tier)
     for tier in reversed(tiers[: tiers.index(asked.plan.tier)]):
-        losses = (INTENT[asked.plan.phase, tier],)
-        yield _fewer(wanted, _choice(wanted, f"tier {tier}", {"search.tier": tier}, losses))
+        loss = INTENT[asked.plan.phase, tier]
+        yield _fewer(wanted, _choice(wanted, f"tier {tier}", {"search.tier": tier}, loss))
     most = asked.plan.resolved.seeds_per_candidate
     for seeds in range(most - 1, 0, -1):
-        losses = (f"a candidate's score is {sqrt(most / seeds):.2g} times as noisy",)
+        loss = f"a candidate's score is {sqrt(most / seeds):.2g} times as noisy"
         what, changes = f"{seeds} of {most} seeds", {"search.seeds_per_candidate": seeds}
-        yield _fewer(wanted, _choice(wanted, what, changes, losses))
+        yield _fewer(wanted, _choice(wanted, what, changes, loss))
 
 
 def _shorter(wanted: Wanted) -> Iterator[Choice]:
     """Yield the most FLOPs an evaluation that fit; else the least that can be trained."""
-    last, objective = None, wanted.config.tuned
+    last, objective, times = None, wanted.config.tuned, wanted.times
+    assert times.calibration is not None, "the search as asked for has a time"
     for factor in FACTORS:
         if (varied := objective.scaled(factor)) is None:
             break
@@ -157,16 +163,14 @@ def _shorter(wanted: Wanted) -> Iterator[Choice]:
             shorter.preflight()
         except SetupError:
             break
-        times, work = wanted.times, relative_flops(shorter, objective) or varied.cost_factor
-        if times.calibration is not None:
-            source, factor_here = times.basis or (times.calibration, 1.0)
-            times = replace(times, calibration=scaled(source, factor_here * work))
-        losses = (
-            f"{factor:g} x the training: the best knobs of a short training may differ",
-            "its noise is not known before it is calibrated",
-        )
-        own = replace(wanted, config=wanted.config.with_objective(shorter), times=times)
-        last = replace(_choice(own, varied.label, {}, losses), changes=dict(varied.settings))
+        work = relative_flops(shorter, objective) or varied.cost_factor
+        share = 1.0 if times.origin == "prior" else UNMEASURED  # a prior has it already
+        time = scaled(times.calibration, work, share)
+        origin: Origin = "assumed" if times.origin == "assumed" else "prior"
+        config = wanted.config.with_objective(shorter)
+        own = replace(wanted, config=config, times=Times(origin, time))
+        loss = f"{factor:g} x the training: the best knobs of a short training may differ"
+        last = replace(_choice(own, varied.label, {}, loss), changes=dict(varied.settings))
         if last.fits:
             break
     if last is not None:
@@ -184,22 +188,21 @@ def _more(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
         if above.fits and above.plan.resolved.evaluations > asked.plan.resolved.evaluations:
             yield above
     planned = 0 if asked.plan.confirmation is None else asked.plan.confirmation.seeds
-    more = (
-        _choice(wanted, f"{seeds} confirmation seeds", {"verdict.confirm_seeds": seeds})
-        for seeds in MORE_CONFIRM_SEEDS
-        if 0 < planned < seeds
-    )
-    yield from filter(None, [next((choice for choice in more if choice.fits), None)])
+    for seeds in MORE_CONFIRM_SEEDS if planned else ():
+        more = _choice(wanted, f"{seeds} confirmation seeds", {"verdict.confirm_seeds": seeds})
+        if more.fits and seeds > planned:
+            yield more
+            break
 
 
-def _choice(wanted: Wanted, what: str, changes: Values, losses: tuple[str, ...] = ()) -> Choice:
+def _choice(wanted: Wanted, what: str, changes: Values, *losses: str) -> Choice:
     """Return the choice with these changes of the configuration.
 
     Raises ValueError without a time, and on a plan that is impossible.
     """
     config, times = wanted.config.having(changes), wanted.times
     plan = search_plan(config, wanted.devices, times.calibration, wanted.succession)
-    if (forecast := forecast_of(plan, times)) is None:
+    if (forecast := forecast_of(plan, calibrates=times.calibrates)) is None:
         raise ValueError(
             "--fit: nothing says how long an evaluation takes here. Measure with "
             f"`{PROGRAM} calibrate` and the same --objective and --set, or say "
@@ -213,30 +216,23 @@ def fit_text(found: Sequence[Choice], hours: float) -> str:
     """Return the choices as a ranked table, their prices and options, and the conclusion."""
     rows, prices = [], []
     for number, choice in enumerate(found, 1):
-        shape, took, calibration = choice.plan.resolved, choice.forecast, choice.plan.calibration
-        is_measured = calibration is not None and calibration.samples
-        p50 = duration(3600 * took.hours_p50) + ("" if is_measured else ", assumed")
-        free, fits = duration(3600 * took.hours_free), "yes" if choice.fits else "no"
-        what = plain(choice.what)
-        rows.append((number, what, shape.in_words, shape.evaluations, p50, free, fits))
-        options = " ".join(map(shell_word, choice.options))
-        said = filter(None, (plain("; ".join(choice.price)), options and f"`{options}`"))
-        prices.append(f"{number}. {': '.join(said) or 'what was asked for'}")
-    columns = (">", "choice", "P x G x S", ">evaluations", ">p50", ">must be free", "fits")
-    conclusion = f"**{plain(_conclusion(found, hours))}**"
+        shape, took = choice.plan.resolved, choice.forecast
+        p50, free = duration(3600 * took.hours_p50), duration(3600 * took.hours_free)
+        fits = "yes" if choice.fits else "no"
+        rows.append((number, plain(choice.what), shape.in_words, p50, free, fits))
+        options = f"`{' '.join(map(shell_word, choice.options))}`" if choice.options else ""
+        said = ": ".join(filter(None, (plain(choice.price), options)))
+        prices.append(f"{number}. {said or 'what was asked for'}")
+    columns = (">", "choice", "P x G x S", ">p50", ">must be free", "fits")
+    if (chosen := best(found)) is not None:
+        conclusion = f"Choice {found.index(chosen) + 1} fits: {chosen.what}."
+    else:
+        least = min(found, key=lambda choice: choice.forecast.hours_free)
+        needed = duration(3600 * least.forecast.hours_free)
+        conclusion = f"Nothing fits: the least, {least.what}, needs {needed}."
     note = (
         "*Must be free* is the p90, the whole limit of the last evaluations (so that none "
         "starts that could end too late) and the long run after a Go."
     )
     lines = [f"# What fits into {duration(3600 * hours)}", "", *table(columns, rows), ""]
-    return "\n".join([*lines, *prices, "", conclusion, "", note])
-
-
-def _conclusion(found: Sequence[Choice], hours: float) -> str:
-    if (chosen := best(found)) is not None:
-        return f"Choice {found.index(chosen) + 1} fits: {chosen.what}."
-    least = min(found, key=lambda choice: choice.forecast.hours_free)
-    return (
-        f"Nothing fits into {duration(3600 * hours)}: the least, {least.what}, needs "
-        f"{duration(3600 * least.forecast.hours_free)}."
-    )
+    return "\n".join([*lines, *prices, "", f"**{plain(conclusion)}**", "", note])

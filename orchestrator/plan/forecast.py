@@ -1,4 +1,5 @@
-"""The one forecast: how long a plan takes, and how much a cap must leave free for it.
+"""How long an evaluation takes here, and the one forecast: how long a plan takes, and how much a
+cap must leave free for it.
 
 `plan`, `plan --fit`, campaigns and the SLURM export read it. It simulates the run evaluation by
 evaluation, with the barrier after each generation. Each simulated run draws log-normal times fitted
@@ -7,20 +8,160 @@ methods: another look at the jackknife", Annals of Statistics 7 (1979) 1-26).
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from heapq import heapreplace
 from math import ceil, log, sqrt
+from operator import itemgetter
+from pathlib import Path
 from random import Random
-from statistics import fmean, pstdev, quantiles
-from typing import NamedTuple
+from statistics import fmean, median, pstdev, quantiles
+from typing import Literal, NamedTuple
 
 from budgets.accounts import MS_PER_HOUR
-from budgets.checks import noise
-from budgets.plan import Calibration, Plan
-from budgets.schedule import expected
+from budgets.checks import liveness, measure, noise
+from budgets.events import Status
+from budgets.plan import Calibration, Devices, Plan
+from budgets.schedule import expected, last_seen
+from budgets.state import RunState
 from budgets.stats import detectable
-from orchestrator.plan.times import CALIBRATION_SEEDS, Times
+from objectives.api import Objective, SetupError
+from objectives.registry import kind, short_name
+from orchestrator.plan.resolve import calibration_name, family_of
+from orchestrator.records.runs import Result, finished_runs
+
+CALIBRATION_SEEDS = 8
+
+UNMEASURED = 0.7
+"""Share of the throughput that is expected of other FLOPs or another number of devices."""
+
+# Calibrations, and the time of an evaluation
+
+
+def find_calibration(root: Path, objective: Objective, devices: Devices) -> Result | None:
+    """Return the newest finished calibration of the objective on such devices."""
+    return newest_calibration(root, calibration_name(objective, devices))
+
+
+def newest_calibration(root: Path, family: str) -> Result | None:
+    """Return the newest finished calibration whose name begins with `family`, by its ledger."""
+    finished = finished_runs(root, "calibration", family)
+    return max(finished, key=lambda found: found.state.began_ms, default=None)
+
+
+Origin = Literal["measured", "prior", "assumed", "none"]
+"""Calibrated here on such devices; scaled from another calibration; stated by the user; unknown."""
+
+
+@dataclass(frozen=True)
+class Times:
+    """The time of an evaluation to plan with, and where it is from."""
+
+    origin: Origin = "none"
+    calibration: Calibration | None = None
+    prior: str | None = None  # the calibration that it was scaled from, in words
+    timeouts: float = 0.0  # share of the measured evaluations that were killed at their limit
+
+    @property
+    def calibrates(self) -> bool:
+        """Whether a run that is planned with it would first measure its own."""
+        return self.origin == "prior"
+
+
+def scaled(calibration: Calibration, factor: float, share: float = UNMEASURED) -> Calibration:
+    """Return the time with `factor` times the FLOPs at a `share` of the throughput.
+
+    The start-up is fixed; of a time that was not measured it is not known.
+    """
+    startup = median([s.startup_seconds for s in calibration.samples] or [0.0])
+    working = max(0.0, calibration.median_seconds - startup)
+    return Calibration(assumed_seconds=startup + working * factor / share)
+
+
+def relative_flops(objective: Objective, other: Objective) -> float | None:
+    """Return the FLOPs of an evaluation over those of the other's; None if they are not known."""
+    try:
+        own, base = objective.flops(), other.flops()
+    except SetupError:  # they depend on data that is not there
+        return None
+    return (own and base and base.total and own.total / base.total) or None
+
+
+def times_here(
+    root: Path, objective: Objective, devices: Devices, assumed_seconds: float | None = None
+) -> Times:
+    """Return the user's figure, else a calibration on such devices, else one scaled from elsewhere.
+
+    Raises as reading a damaged calibration does.
+    """
+    if assumed_seconds is not None:
+        return Times("assumed", Calibration(assumed_seconds=assumed_seconds))
+    if (found := find_calibration(root, objective, devices)) is not None:
+        killed = fmean(end.status is Status.TIMEOUT for end in found.state.ends())
+        return Times("measured", measure(found.state), timeouts=killed)
+    runs = finished_runs(root, "calibration", short_name(objective.spec))
+    priors = filter(None, (_prior(run.state, objective, devices) for run in runs))
+    return min(priors, key=itemgetter(0), default=((), Times()))[1]
+
+
+def _prior(
+    state: RunState, objective: Objective, devices: Devices
+) -> tuple[tuple[float, ...], Times] | None:
+    """Return how far that calibration is from what is asked, and times scaled from it, if possible.
+
+    The same objective is nearest, then as many devices, then the nearest FLOPs, then the newest.
+    """
+    plan, there, seen = state.plan, state.plan.devices, last_seen(state)
+    facts = [(one.kind, one.name, one.threads) for one in (there, devices)]
+    if facts[0] != facts[1] or kind(plan.objective) != kind(objective.spec):
+        return None
+    try:
+        source = measure(state)
+    except ValueError:  # none of its evaluations was healthy
+        return None
+    work = here = 1.0
+    if is_other := plan.objective_fingerprint != objective.fingerprint:
+        flops, work = (
+            objective.flops(),
+            median(s.train_flops + s.eval_flops for s in source.samples),
+        )
+        here = flops.total if flops is not None else 0.0
+    if not here or not work:
+        return None
+    factor, is_other_count = here / work, there.count != devices.count
+    # on fewer seeds than devices they were not all busy
+    is_like = factor == 1 and not is_other_count and there.count <= len(source.samples)
+    time = scaled(source, factor, 1.0 if is_like else UNMEASURED)
+    said = (
+        f"times from calibration {plan.run_id} of {seen:%Y-%m-%d} on {there.count} x {there.name} "
+        f"(median {source.median_seconds:.3g} s), {factor:.3g} x its FLOPs: "
+        f"{time.median_seconds:.3g} s an evaluation, "
+        f"{'measured' if is_like else f'assumed, throughput x {UNMEASURED}'}"
+    )
+    distance = (is_other, is_other_count, abs(log(factor)), -seen.timestamp())
+    return distance, Times("prior", time, said)
+
+
+class Known(NamedTuple):
+    """What finished checks have shown about an objective's knobs, by name."""
+
+    alive: tuple[str, ...]
+    dead: tuple[str, ...]  # in one check, and alive in none
+    neither: tuple[str, ...]
+
+
+def known_knobs(root: Path, objective: Objective, kind: str) -> Known:
+    """Return what all finished checks of the objective on that kind of device have shown."""
+    runs = finished_runs(root, "check", family_of(objective, kind))
+    found = [own for run in runs if (own := liveness(run.state)) is not None]
+    alive = {name for one in found for name in one.names("alive")}
+    dead = {name for one in found for name in one.names("dead")} - alive
+    names = [knob.name for knob in objective.space.knobs]
+    parts = (alive, dead, set(names) - alive - dead)
+    return Known(*(tuple(name for name in names if name in part) for part in parts))
+
+
+# The forecast
 
 SEED = 20_247
 """Fixed, so that equal plans have equal figures."""
@@ -58,22 +199,25 @@ class Work(NamedTuple):
 
     generations: tuple[Lengths, ...]
     reference: Lengths = ()  # on devices that a generation leaves idle
-    comparisons: tuple[Lengths, ...] = ()  # one after the other
+    comparisons: tuple[Lengths, ...] = ()
     long_run: Lengths = ()
 
 
-def forecast_of(plan: Plan, times: Times, at_once: int | None = None) -> Forecast | None:
-    """Return the forecast of a plan by its calibration; None without one.
+def forecast_of(
+    plan: Plan, at_once: int | None = None, *, calibrates: bool = False
+) -> Forecast | None:
+    """Return the forecast; None where no time of an evaluation is known.
 
-    `times` says whether the run calibrates first; `at_once` limits the devices.
+    `at_once` evaluations run; default: on all devices. `calibrates`: the run first measures its
+    own time.
     """
     calibration, devices, work = plan.calibration, at_once or plan.devices.count, work_of(plan)
     if calibration is None:
         return None
     stagger = 0.0 if plan.campaign is None else plan.campaign.stagger_seconds
-    over, longer, busy = zip(*simulate(work, calibration, devices, stagger), strict=True)
+    over, longer, busy = zip(*_simulated(work, calibration, devices, stagger), strict=True)
     typical, whole = calibration.median_seconds / 3600, plan.limits.reserve_ms / MS_PER_HOUR
-    repeats = CALIBRATION_SEEDS if times.is_to_measure(calibration) else 0
+    repeats = CALIBRATION_SEEDS if calibrates else 0
     calibrating, first = ceil(repeats / devices) * typical, repeats * typical
     longest = max(length for generation in work.generations for length in generation)
     # The last attempt of the search, and of the verdict, must find its whole reservation free.
@@ -115,9 +259,9 @@ def work_of(plan: Plan) -> Work:
     return Work(generations, batches["reference"], comparisons, batches.get("long_run", ()))
 
 
-def simulate(
-    work: Work, calibration: Calibration, devices: int, stagger: float = 0.0
-) -> Iterable[tuple[float, float, float]]:
+def _simulated(
+    work: Work, calibration: Calibration, devices: int, stagger: float
+) -> Iterator[tuple[float, float, float]]:
     """Yield, for each simulated run, the seconds from the command's start until the verdict, those
     of the long run, and those of all devices together without the long run.
 
@@ -188,8 +332,7 @@ def detectable_gain(plan: Plan) -> float | None:
     It assumes that scores on the same seed are independent, the worst case. None without a
     comparison or without a known noise.
     """
-    confirmation, calibration = plan.confirmation, plan.calibration
-    measured = noise(calibration)
+    confirmation, measured = plan.confirmation, noise(plan.calibration)
     if confirmation is None or measured is None or measured.sd is None or measured.is_about_zero:
         return None
     paired = sqrt(2) * measured.sd / abs(measured.mean)

@@ -3,27 +3,34 @@
 Without side effects.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from math import ceil, sqrt
 from pathlib import Path
-from statistics import median
 from typing import Any, Literal, NamedTuple, get_args
 
 from budgets.checks import noise
-from budgets.formatting import PROGRAM, duration, number, plain, table
+from budgets.formatting import PROGRAM, duration, plain, table
 from budgets.plan import Caps, Devices, Plan, Tier
 from budgets.stats import power_of
 from budgets.tiers import INTENT
 from objectives.api import Objective, SetupError
 from objectives.registry import kind
 from orchestrator.config import Config
-from orchestrator.plan.differences import beginning
-from orchestrator.plan.forecast import Forecast, detectable_gain, forecast_of
+from orchestrator.plan.forecast import (
+    Forecast,
+    Known,
+    Times,
+    detectable_gain,
+    forecast_of,
+    known_knobs,
+    times_here,
+)
+from orchestrator.plan.phase2 import beginning
 from orchestrator.plan.resolve import Succession, search_plan
-from orchestrator.plan.times import Known, Times, known_knobs, times_here
 
 # The checklist before anything is paid for
 
@@ -56,13 +63,22 @@ def checklist(  # noqa: PLR0913, PLR0917 - what the answers rest on
 
     `at_once` evaluations run. Without `knobs` the run searches none.
     """
+    price, most = plan.price_per_device_hour, plan.caps
+    by_money = {
+        "--max-device-hours": most.device_hours,
+        "--max-cost": most.cost and most.cost / price,
+    }
+    hours, device_hours = None, None
+    if forecast is not None:
+        hours, device_hours = forecast.hours_free, forecast.device_hours_free
+    wall, caps = _fits(hours, hours_allowed(most, now)), _fits(device_hours, by_money)
     return (
         Item("Smoke test or full run?", "pass", _purpose(plan)),
         Item("Is the limit of an evaluation intentional?", *_limit(plan, times)),
         Item("Is it as parallel as its devices?", *_parallel(plan, at_once)),
         Item("Does a pilot confirm the time of an evaluation?", *_pilot(times)),
-        Item("Is the wall clock acceptable?", *_wall_clock(plan, forecast, now)),
-        Item("Does it fit under the caps on device time and cost?", *_caps(plan, forecast)),
+        Item("Is the wall clock acceptable?", *wall),
+        Item("Does it fit under the caps on device time and cost?", *caps),
         *(() if knobs is None else (knobs_item(knobs),)),
     )
 
@@ -80,12 +96,11 @@ def _limit(plan: Plan, times: Times) -> tuple[Answer, str]:
     if times.origin != "measured" or times.calibration is None:
         return "unknown", f"{seconds:g} s; {UNMEASURED}"
     longest = max(sample.seconds for sample in times.calibration.samples)
-    said = (
-        f"{seconds:g} s, {seconds / longest:.1f} x the longest measured; {times.timeouts} of "
-        f"{times.attempts} were killed at it"
+    is_hit = seconds <= longest or times.timeouts > MOST_TIMEOUTS
+    return "fail" if is_hit else "pass", (
+        f"{seconds:g} s, {seconds / longest:.1f} x the longest measured; {times.timeouts:.0%} were "
+        "killed at it"
     )
-    is_hit = seconds <= longest or times.timeouts > MOST_TIMEOUTS * times.attempts
-    return ("fail", f"{said}: raise it if they were healthy") if is_hit else ("pass", said)
 
 
 def _parallel(plan: Plan, devices: int) -> tuple[Answer, str]:
@@ -99,46 +114,30 @@ def _pilot(times: Times) -> tuple[Answer, str]:
     if times.origin == "none":
         return "unknown", UNMEASURED
     if times.origin != "measured" or times.calibration is None:
-        why = "scaled from elsewhere" if times.origin == "prior" else "stated"
-        return "fail", f"the time is {why}; {UNMEASURED}"
+        return "fail", UNMEASURED
     samples = len(times.calibration.samples)
     return ("pass" if samples >= LEAST_SAMPLES else "fail"), f"measured on {samples} seeds"
 
 
-def hours_allowed(caps: Caps, now: datetime) -> float | None:
-    """Return the hours until a cap or a deadline ends a run that begins now; None without one.
-
-    A window counts without its safety margin.
-    """
-    ends = [] if caps.hours is None else [caps.hours]
+def hours_allowed(caps: Caps, now: datetime) -> dict[str, float | None]:
+    """Return the hours that each limit leaves a run that begins now; None without that limit."""
+    left = None  # of the window, without its safety margin
     if caps.window is not None:
-        ends.append(max(0.0, caps.window.hours_from(now) - caps.window.margin_seconds / 3600))
-    return min(ends, default=None)
+        left = max(0.0, caps.window.hours_from(now) - caps.window.margin_seconds / 3600)
+    return {"--window": left, "--max-hours": caps.hours}
 
 
-def _wall_clock(plan: Plan, forecast: Forecast | None, now: datetime) -> tuple[Answer, str]:
-    allowed = hours_allowed(plan.caps, now)
-    if forecast is None:
-        return "unknown", UNMEASURED
-    said = f"{duration(3600 * forecast.hours_free)} must be free"
-    if allowed is None:
-        return "unknown", f"{said}; give a limit: --window or --max-hours"
-    fits = forecast.hours_free <= allowed
-    return ("pass" if fits else "fail"), f"{said} of {duration(3600 * allowed)}"
-
-
-def _caps(plan: Plan, forecast: Forecast | None) -> tuple[Answer, str]:
-    caps, price = plan.caps, plan.price_per_device_hour
-    given = {"--max-device-hours": caps.device_hours, "--max-cost": caps.cost and caps.cost / price}
-    allowed = {name: most for name, most in given.items() if most is not None}
+def _fits(needed: float | None, limits: Mapping[str, float | None]) -> tuple[Answer, str]:
+    """Whether the hours that must be free are; without a limit, only what costs nothing passes."""
+    allowed = {name: most for name, most in limits.items() if most is not None}
+    said = UNMEASURED if needed is None else f"{duration(3600 * needed)} must be free"
     if not allowed:
-        return "pass", "there are none"
-    hours = None if forecast is None else forecast.device_hours_free
-    named = (f"{name} allows {most:.3g}" for name, most in allowed.items())
-    why = f"{number(hours, 3, '?')} device-hours must be free; {', '.join(named)}"
-    if hours is None:
-        return "unknown", why
-    return ("pass" if hours <= min(allowed.values()) else "fail"), why
+        none = f"no {' or '.join(limits)}"
+        return ("unknown", f"{said}; {none}") if "--window" in limits else ("pass", none)
+    said += "".join(f"; {name} allows {duration(3600 * most)}" for name, most in allowed.items())
+    if needed is None:
+        return "unknown", said
+    return ("pass" if needed <= min(allowed.values()) else "fail"), said
 
 
 def knobs_item(known: Known) -> Item:
@@ -170,8 +169,12 @@ class TierPage:
 
     plan: Plan
     forecast: Forecast | None  # None: no times are known
-    detectable: float | None  # None: no comparison, or no known noise
     items: tuple[Item, ...]
+
+    @cached_property
+    def detectable(self) -> float | None:
+        """The gain that a verdict shows; None without a comparison, or without a known noise."""
+        return detectable_gain(self.plan)
 
     @property
     def cost(self) -> float | None:
@@ -195,13 +198,16 @@ def _by_formula(plan: Plan) -> dict[str, float] | None:
     """The search alone at the median time: E t / W, and with the barrier G ceil(P S / W) t."""
     if plan.calibration is None:
         return None
-    shape, devices, seconds = plan.resolved, plan.devices.count, plan.calibration.median_seconds
-    rounds = shape.generations * ceil(shape.per_generation / devices)
+    shape, devices, hours = (
+        plan.resolved,
+        plan.devices.count,
+        plan.calibration.median_seconds / 3600,
+    )
     return {
-        "evals_per_hour": 3600 / seconds,  # of one device
-        "device_hours": shape.evaluations * seconds / 3600,
-        "ideal_hours": shape.evaluations * seconds / 3600 / devices,
-        "barrier_hours": rounds * seconds / 3600,
+        "evals_per_hour": 1 / hours,  # of one device
+        "device_hours": shape.evaluations * hours,
+        "ideal_hours": shape.evaluations * hours / devices,
+        "barrier_hours": shape.generations * ceil(shape.per_generation / devices) * hours,
     }
 
 
@@ -246,15 +252,15 @@ def page_of(config: Config, devices: Devices, succession: Succession | None = No
     for tier in get_args(Tier) if config.search.tier is None else (config.search.tier,):
         own = config.having({"search.tier": tier})
         plan = search_plan(own, devices, times.calibration, succession)
-        forecast = forecast_of(plan, times)
+        forecast = forecast_of(plan, calibrates=times.calibrates)
         items = checklist(plan, times, forecast, now, devices.count, known)
-        pages.append(TierPage(plan, forecast, detectable_gain(plan), items))
+        pages.append(TierPage(plan, forecast, items))
     return Page(objective, times, tuple(pages))
 
 
 def page_text(page: Page, *, in_full: bool = False) -> str:
     """Return the tiers side by side and what is not in order, or `in_full` everything."""
-    plan = page.tiers[0].plan
+    plan, answers = page.tiers[0].plan, list(_answers(page.tiers))
     devices, name = plan.devices, kind(plan.objective)
     parts = [
         [f"# {plan.phase} of {plain(name)} on {devices.count} x {devices.name}"],
@@ -263,13 +269,11 @@ def page_text(page: Page, *, in_full: bool = False) -> str:
         [beginning(plan)],
     ]
     if in_full:
-        compared = [tier for tier in page.tiers if tier.plan.confirmation is not None]
-        parts.append([_power(tier) for tier in compared[-1:]])
-        parts.append([f"- **{tier.plan.tier}**: {_planned(tier.plan)}" for tier in page.tiers])
-        parts.append(checklist_page(_answers(page.tiers)))
+        parts.append([f"- **{tier.plan.tier}**: {_planned(tier)}" for tier in page.tiers])
+        parts.append(checklist_page(answers))
     else:
         why = "`--verbose` says why, and shows what the figures rest on."
-        parts += [_objections(page), [why]]
+        parts += [_objections(answers), [why]]
     return "\n\n".join("\n".join(part) for part in parts if any(part)) + "\n"
 
 
@@ -280,75 +284,65 @@ def _tiers(page: Page) -> list[str]:
         wanted, shape, took = tier.plan.confirmation, tier.plan.resolved, tier.forecast
         sizes = {} if wanted is None else wanted.sizes()
         beside = sum(count for name, (count, _) in sizes.items() if name != "long_run")
-        count = f"{shape.evaluations}{f' + {beside}' if beside else ''}"
         times = ["?"] * (3 + is_priced)
         if took is not None:
             times = [duration(3600 * took.hours_p50), duration(3600 * took.hours_p90)]
-            times += [
-                f"{took.device_hours_p50:.3g}",
-                *([] if tier.cost is None else [f"{tier.cost:.2f}"]),
-            ]
+            times += [f"{took.device_hours_p50:.3g}"]
+            times += [] if tier.cost is None else [f"{tier.cost:.2f}"]
         gain = "no verdict" if wanted is None else "?"
         if tier.detectable is not None:
             gain = f"{tier.detectable:.2%}"
+        count = f"{shape.evaluations}{f' + {beside}' if beside else ''}"
         rows.append((tier.plan.tier, shape.in_words, count, *times, gain))
     columns = (">evaluations", ">p50", ">p90", ">device-hours", *[">cost"] * is_priced)
     return table(("tier", "P x G x S", *columns, ">detectable gain"), rows)
 
 
-def _objections(page: Page) -> list[str]:
-    """The checklist's answers that are not pass."""
-    answers = [(item, which) for item, which in _answers(page.tiers) if item.verdict != "pass"]
-    lines = [
-        f"- **fail**: {item.question} {which and f'{which}: '}{plain(item.why)}."
-        for item, which in answers
-        if item.verdict == "fail"
-    ]
-    if unknown := [item.question for item, _ in answers if item.verdict == "unknown"]:
-        lines.append(f"- **not known yet**: {' '.join(dict.fromkeys(unknown))}")
-    return lines or ["Nothing speaks against beginning."]
-
-
-def _answers(tiers: Sequence[TierPage]) -> Iterator[tuple[Item, str]]:
+def _answers(tiers: Iterable[TierPage]) -> Iterator[tuple[Item, str]]:
     """Yield each answer once, with the tiers that it is about; "": all of them."""
     for answers in zip(*(tier.items for tier in tiers), strict=True):
         for item in dict.fromkeys(answers):
             own = [tier.plan.tier or "" for tier in tiers if item in tier.items]
-            yield item, "" if len(own) == len(tiers) else ", ".join(own)
+            yield item, "" if len(own) == len(answers) else ", ".join(own)
 
 
-def _power(tier: TierPage) -> str:
-    """The probability of showing a true gain, for the largest tier with a comparison."""
-    plan, gain, measured = tier.plan, tier.detectable, noise(tier.plan.calibration)
-    assert plan.confirmation is not None, "it compares"
-    seeds, rules = plan.confirmation.seeds, plan.thresholds
-    said = f"A Go needs a gain of {rules.go_gain:.1%} on {seeds} fresh seeds, shown with "
-    said += f"{1 - rules.go_level:.0%} confidence. "
-    if gain is None or measured is None or not measured.sd:
-        return f"{said}The noise is not measured, so neither is the detectable gain."
-    spread = sqrt(2) * measured.sd / abs(measured.mean or 1.0)
-    power = power_of(rules.go_gain, spread, seeds, rules.go_level)
-    return (
-        f"{said}Detectable gain at 80 % power: {gain:.2%}. A gain of {rules.go_gain:.1%} is shown "
-        f"{power:.0%} of the time."
-    )
+def _objections(answers: Iterable[tuple[Item, str]]) -> list[str]:
+    """The checklist's answers that are not pass."""
+    lines, unknown = list[str](), dict[str, None]()
+    for item, which in answers:
+        if item.verdict == "unknown":
+            unknown[item.question] = None
+        elif item.verdict == "fail":
+            why = f"{which and f'{which}: '}{plain(item.why)}."
+            lines.append(f"- **fail**: {item.question} {why}")
+    lines += [f"- **not known yet**: {' '.join(unknown)}"] if unknown else []
+    return lines or ["Nothing speaks against beginning."]
 
 
-def _planned(plan: Plan) -> str:
-    """The tier's intent, shape and limits."""
+def _planned(tier: TierPage) -> str:
+    """The tier's intent, shape, verdict and limits."""
+    plan, rules, wanted = tier.plan, tier.plan.thresholds, tier.plan.confirmation
     assert plan.tier is not None, "a search has one"
     said = [INTENT[plan.phase, plan.tier], f"as written {plan.nominal.in_words}", *plan.reasons]
-    if plan.confirmation is not None and plan.confirmation.long_run is not None:
-        longer = plan.confirmation.long_run
-        said.append(f"after a Go {2 * longer.seeds} evaluations, {longer.variant.label}")
-    said.append(f"each attempt reserves {plan.limits.reserve_ms / 1000:.0f} s")
+    said += [f"each attempt reserves {plan.limits.reserve_ms / 1000:.0f} s"]
+    if wanted is not None:
+        sure = f"{1 - rules.go_level:.0%} confidence"
+        said += [
+            f"a Go needs a gain of {rules.go_gain:.1%} on {wanted.seeds} fresh seeds, with {sure}"
+        ]
+        measured = noise(plan.calibration)
+        if tier.detectable and measured is not None and measured.sd is not None:
+            spread = sqrt(2) * measured.sd / abs(measured.mean)
+            power = power_of(rules.go_gain, spread, wanted.seeds, rules.go_level)
+            said += [f"a true gain of {rules.go_gain:.1%} is shown {power:.0%} of the time"]
+        if longer := wanted.long_run:
+            said += [f"after a Go {2 * longer.seeds} evaluations, {longer.variant.label}"]
     return f"{'; '.join(said)}."
 
 
 def in_short(times: Times) -> str:
     """Return the time of an evaluation and its origin, in a line."""
-    calibration = times.calibration
-    if calibration is None:
+    if (calibration := times.calibration) is None:
         return (
             f"Not calibrated here, so no times. Measure with `{PROGRAM} calibrate` and the same "
             "--objective and --set, or say `--assume-eval-seconds X`."
@@ -357,11 +351,9 @@ def in_short(times: Times) -> str:
         return (
             f"**Estimated, not calibrated here**: {plain(times.prior)}. The run calibrates first."
         )
+    said = f"{calibration.median_seconds:.3g} s an evaluation"
     if times.origin == "assumed":
-        return f"**Assumed, not measured**: {calibration.median_seconds:g} s an evaluation."
-    seconds = sorted(sample.seconds for sample in calibration.samples)
-    return (
-        f"**Measured here:** an evaluation takes {median(seconds):.3g} s (median of "
-        f"{len(seconds)}; {seconds[0]:.3g} to {seconds[-1]:.3g} s): one device does "
-        f"{3600 / median(seconds):.0f} an hour."
-    )
+        return f"**Assumed, not measured**: {said}."
+    seconds = [sample.seconds for sample in calibration.samples]
+    of = f"median of {len(seconds)}; {min(seconds):.3g} to {max(seconds):.3g} s"
+    return f"**Measured here:** {said} ({of})."

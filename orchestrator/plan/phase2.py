@@ -4,27 +4,24 @@ The new search takes over phase 1's recommendation, its last step size and shape
 are frozen in the plan: phase 1 may go on, or be deleted, afterwards.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from budgets.formatting import PROGRAM
-from budgets.plan import Plan, Source, VariantName
+from budgets.plan import Plan, Source
 from budgets.rules import follows_a_go
 from budgets.state import RunState
 from objectives import registry
 from objectives.space import SearchSpace
 from orchestrator.config import Config
-from orchestrator.plan.differences import differing, in_short, objection
-from orchestrator.plan.resolve import SIGMA0, Overrides, Succession
-from orchestrator.plan.times import known_knobs
+from orchestrator.plan.forecast import known_knobs
+from orchestrator.plan.resolve import SIGMA0, Overrides, Succession, differing, in_short
 from orchestrator.records.objective import Point, best_point
 from orchestrator.records.runs import find_run, load_state
 
 if TYPE_CHECKING:
-    from orchestrator.search.strategy import Landscape, Matrix
+    from orchestrator.search.strategy import Landscape
 
 LEAST_STEP, MOST_STEP = 0.05, 0.2
 """Bounds of the step size that is taken over. Below, the noise hides the differences between
@@ -32,44 +29,16 @@ candidates; above, what was learned is lost."""
 
 LARGEST_SIGMA0 = 0.3  # of a plan
 
-
-@dataclass(frozen=True)
-class Followed:
-    """The phase 1 that a phase 2 follows."""
-
-    state: RunState
-    source: Source
-    objections: Mapping[str, str]  # by rule, with the remedies
-
-    def succession(self, config: Config, seen: "Landscape | None" = None) -> Succession:
-        """Return what the search takes over, if the run's replay ended at `seen`.
-
-        Without a replay it starts at the same point, with the default step and no shape.
-        """
-        if seen is None:
-            return Succession(self.source)
-        taken = _distribution(seen, self.state.plan, config, self.source.added)
-        return Succession(self.source, *taken)
-
-    def permits(self, overrides: Overrides) -> tuple[Overrides, Overrides]:
-        """Return the overrides that let the new run begin, and the others.
-
-        Raises ValueError if one is missing.
-        """
-        given = {rule for rule, _ in overrides}
-        if missing := [why for rule, why in self.objections.items() if rule not in given]:
-            raise ValueError(". ".join(missing))
-        mine = [override for override in overrides if override[0] in self.objections]
-        return mine, [override for override in overrides if override not in mine]
+VERDICTS = {"": "has no verdict", "go_persists": "said Go that persists", "go": "said Go"}
 
 
-def followed(root: Path, config: Config, kind: str) -> Followed | None:
-    """Return the phase 1 that `config` follows, for devices of that kind; None for a phase 1.
+def followed(root: Path, config: Config, kind: str) -> Succession | None:
+    """Return what a search takes over from the phase 1 that it follows; None for a phase 1.
 
-    A verdict other than Go is an objection only. Raises ValueError if that run is missing or cannot
-    be followed.
+    `kind` is that of its devices. Raises ValueError if that run is missing or cannot be followed,
+    ReplayError if its replay diverges.
     """
-    follows, variant, objective = config.search.follows, config.search.variant, config.tuned
+    follows, variant, space = config.search.follows, config.search.variant, config.tuned.space
     if follows is None:
         return None
     assert variant is not None, "a phase 2 has a variant"
@@ -77,9 +46,9 @@ def followed(root: Path, config: Config, kind: str) -> Followed | None:
     run_id, state = directory.resolve().name, load_state(directory)
     if state.plan.phase != "phase1":
         raise ValueError(f"--from: expected a phase 1 run, {run_id} is a {state.plan.phase} run")
-    _require_same_objective(run_id, state.plan, config, variant)
-    point, added = carried(run_id, state, objective.space)
-    alive = known_knobs(root, objective, kind).alive if added else ()
+    _require_same_objective(run_id, state.plan, config)
+    point, added = carried(run_id, state, space)
+    alive = known_knobs(root, config.tuned, kind).alive if added else ()
     source = Source(
         run_id=run_id,
         head=state.head,
@@ -89,23 +58,7 @@ def followed(root: Path, config: Config, kind: str) -> Followed | None:
         added=added,
         unproven=tuple(name for name in added if name not in alive),
     )
-    check = f"{PROGRAM} check knobs --knobs {','.join(source.unproven)}"
-    remedies = {
-        "go": "Follow a run that says Go",
-        "unproven_knobs": f"Check them with `{check}` and the same --objective and --set",
-    }
-    objections = {
-        one.rule: f"{objection(source, one.rule)}. {remedies[one.rule]}, or begin all the same "
-        f'with --override {one.rule} --reason "..."'
-        for one in follows_a_go(source)
-    }
-    return Followed(state, source, objections)
-
-
-def foreseen(root: Path, config: Config, kind: str) -> Succession | None:
-    """Return what a phase 2 takes over, without a replay of phase 1; None for a phase 1."""
-    start = followed(root, config, kind)
-    return None if start is None else start.succession(config)
+    return learned(source, landscapes(state)[-1], state.plan.space, config)
 
 
 def carried(run_id: str, state: RunState, space: SearchSpace) -> tuple[Point, tuple[str, ...]]:
@@ -126,11 +79,9 @@ def carried(run_id: str, state: RunState, space: SearchSpace) -> tuple[Point, tu
     return tuple(point), new
 
 
-def _require_same_objective(
-    run_id: str, earlier: Plan, config: Config, variant: VariantName
-) -> None:
+def _require_same_objective(run_id: str, earlier: Plan, config: Config) -> None:
     """Raise ValueError unless both tune the same on the same data; `expanded` adds knobs."""
-    before, space, objective = earlier.space, config.tuned.space, config.tuned
+    objective, variant = config.tuned, config.search.variant
     there = {"objective": earlier.objective.name, **earlier.objective.settings}
     here = {"objective": objective.spec.name, **objective.spec.settings}
     there |= {"direction": earlier.direction, "provenance": earlier.provenance}
@@ -138,27 +89,27 @@ def _require_same_objective(
     if variant == "expanded":
         here |= {name: there.get(name) for name in ("space", "knobs")}  # compared one by one
     changed = list(differing("", there, here))
-    recorded = registry.load(earlier.objective).fingerprint
-    if not changed and recorded != earlier.objective_fingerprint:
+    if (
+        not changed
+        and registry.load(earlier.objective).fingerprint != earlier.objective_fingerprint
+    ):
         changed = [f"its code or its space has changed since {run_id} was planned"]
     if changed:
         raise ValueError(
             f"--variant {variant} tunes what {run_id} tuned, and this is another objective "
             f"(there -> here): {in_short(changed)}. Repeat its file, or its --objective and --set"
         )
-    if variant == "expanded":
-        lost = [knob.name for knob in before.knobs if knob not in space.knobs]
-        if lost or space.dimension == before.dimension:
-            raise ValueError(
-                f"--variant expanded: expected the knobs of {run_id} and more, such as --set "
-                f"space=A+B; missing or changed: {', '.join(lost) or 'none'}"
-            )
+    before, space = earlier.space.knobs, objective.space.knobs
+    lost = [knob.name for knob in before if knob not in space]
+    if variant == "expanded" and (lost or len(space) == len(before)):
+        raise ValueError(
+            f"--variant expanded: expected the knobs of {run_id} and more, such as --set "
+            f"space=A+B; missing or changed: {', '.join(lost) or 'none'}"
+        )
 
 
-def _distribution(
-    seen: "Landscape", earlier: Plan, config: Config, added: Sequence[str]
-) -> "tuple[float, Matrix]":
-    """Return scale and shape of the first distribution.
+def learned(source: Source, seen: "Landscape", before: SearchSpace, config: Config) -> Succession:
+    """Return the first distribution, after a search in the space `before` that ended at `seen`.
 
     A learned knob keeps its standard deviation, within bounds, and its correlations; an added one
     gets the default step and no correlations.
@@ -167,15 +118,15 @@ def _distribution(
 
     from orchestrator.search.strategy import rows
 
-    searched = [knob.name for knob in earlier.space.knobs]
+    searched = [knob.name for knob in before.knobs]
     names = [knob.name for knob in config.tuned.space.knobs]
-    here = [place for place, name in enumerate(names) if name not in added]
+    here = [place for place, name in enumerate(names) if name not in source.added]
     there = [searched.index(names[place]) for place in here]
     step = min(max(seen.scale, LEAST_STEP), MOST_STEP)
     covariance = SIGMA0[config.search.method] ** 2 * np.eye(len(names))
     covariance[np.ix_(here, here)] = step**2 * np.array(seen.shape)[np.ix_(there, there)]
     variance = float(np.mean(np.diag(covariance)))
-    return min(sqrt(variance), LARGEST_SIGMA0), rows(covariance / variance)
+    return Succession(source, min(sqrt(variance), LARGEST_SIGMA0), rows(covariance / variance))
 
 
 def recorded_again(config: Config, recorded: Plan) -> Succession | None:
@@ -208,3 +159,52 @@ def landscapes(state: RunState) -> "list[Landscape]":
         if generation.told is not None:
             seen.append(search.landscape())
     return seen
+
+
+# In words
+
+
+def beginning(plan: Plan) -> str:
+    """Return the run that a search follows; empty without."""
+    if (source := plan.source) is None:
+        return ""
+    new = f"with {', '.join(source.added)}" if source.added else "the same knobs on more seeds"
+    return f"It follows {source.run_id}, which {_verdict(source)}, {new}."
+
+
+def objection(source: Source, rule: str) -> str:
+    """Return what the rule `go` or `unproven_knobs` objects to in following that run."""
+    if rule == "go":
+        return f"phase 2 follows a Go, and {source.run_id} {_verdict(source)}"
+    names = ", ".join(source.unproven)
+    return f"no finished check has shown that these knobs move the score: {names}"
+
+
+def _verdict(source: Source) -> str:
+    return VERDICTS.get(source.grade, "said No-Go")
+
+
+def objections(source: Source) -> dict[str, str]:
+    """Return what speaks against following that run, by rule, with the remedies."""
+    check = f"{PROGRAM} check knobs --knobs {','.join(source.unproven)}"
+    remedies = {
+        "go": "Follow a run that says Go",
+        "unproven_knobs": f"Check them with `{check}` and the same --objective and --set",
+    }
+    return {
+        one.rule: f"{objection(source, one.rule)}. {remedies[one.rule]}, or begin all the same "
+        f'with --override {one.rule} --reason "..."'
+        for one in follows_a_go(source)
+    }
+
+
+def permits(source: Source, overrides: Overrides) -> tuple[Overrides, Overrides]:
+    """Return the overrides that let the new run begin, and the others.
+
+    Raises ValueError if one is missing.
+    """
+    against, given = objections(source), dict(overrides)
+    if missing := [why for rule, why in against.items() if rule not in given]:
+        raise ValueError(". ".join(missing))
+    mine = [override for override in overrides if override[0] in against]
+    return mine, [override for override in overrides if override not in mine]

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,6 +28,7 @@ from budgets.plan import (
 from budgets.tiers import Sizing, size
 from objectives.api import Objective
 from objectives.registry import short_name
+from objectives.settings import shown
 from orchestrator.config import Budget, Config, Evaluation
 from orchestrator.records.runs import RUNS_DIR
 
@@ -95,10 +96,7 @@ def run_directory(root: Path, phase: Phase, run_id: str) -> Path:
 def found_as(directory: Path, plan: Plan) -> str:
     """Return the run's id if commands find it by that, else its directory."""
     usual = run_directory(Path(RUNS_DIR), plan.phase, plan.run_id)
-    here, own = Path.cwd(), directory.absolute()
-    if own == usual.absolute():
-        return plan.run_id
-    return str(own.relative_to(here) if own.is_relative_to(here) else own)
+    return plan.run_id if directory.absolute() == usual.absolute() else str(directory)
 
 
 # Devices
@@ -180,15 +178,15 @@ def sizing_of(config: Config, devices: int) -> Sizing:
     seeds, generations = search.seeds_per_candidate or shape.seeds_per_candidate, shape.generations
     if seeds != shape.seeds_per_candidate:
         reasons.append(f"{seeds} instead of {shape.seeds_per_candidate} seeds a candidate")
-    each, cap = shape.population * seeds, most_evaluations(config, sizing.nominal)
+    each, cap = shape.population * seeds, _most_evaluations(config, sizing.nominal)
     if cap < each:
         raise ValueError(
             f"at most {cap} evaluations (the tier's, or --max-evals) do not pay for one generation "
             f"of {each}, {shape.population} candidates on {seeds} seeds"
         )
     wanted = search.generations or generations
-    limits = (cap // each, f"{cap} evaluations pay for"), (wanted, "the configuration asks for")
-    for most, why in limits:
+    limits = {f"{cap} evaluations pay for": cap // each, "the configuration asks for": wanted}
+    for why, most in limits.items():
         if most < generations:
             reasons.append(f"{why} {most} of {generations} generations")
             generations = most
@@ -196,7 +194,7 @@ def sizing_of(config: Config, devices: int) -> Sizing:
     return Sizing(sizing.nominal, shape.model_copy(update=changed), tuple(reasons))
 
 
-def most_evaluations(config: Config, nominal: Envelope) -> int:
+def _most_evaluations(config: Config, nominal: Envelope) -> int:
     """Return the tier's E, or the configured limit if that is less."""
     return min(config.budget.max_evals or nominal.evaluations, nominal.evaluations)
 
@@ -222,7 +220,7 @@ def search_plan(
     search, sizing = config.search, sizing_of(config, devices.count)
     source, sigma0, shape = succession or (None, None, None)
     start = config.tuned.space.baseline if source is None else source.point
-    cap = most_evaluations(config, sizing.nominal)
+    cap = _most_evaluations(config, sizing.nominal)
     if search.generations is not None:  # an amendment that raises it pays for more of them
         cap = min(cap, search.generations * sizing.resolved.per_generation)
     plan = plan_of(
@@ -368,3 +366,39 @@ def _limits(own: Evaluation, devices: Devices, calibration: Calibration | None) 
         wall = max(60.0, round(6 * calibration.p90_seconds))
     stall = min(wall, own.stall_seconds or 120.0)
     return Limits(wall_seconds=wall, stall_seconds=stall, memory_bytes=devices.memory_bytes)
+
+
+# Where two plans differ
+
+MOST_SHOWN = 4
+
+DERIVED = ("objective_fingerprint:", "space.", "search.start", "nominal.", "resolved.")
+"""Fields that follow from others: shown only if nothing else differs."""
+
+
+def differences(recorded: Plan, wanted: Plan) -> list[str]:
+    """Return where two plans differ, as `field: recorded value -> wanted value`.
+
+    Reasons are left out: the envelopes differ too.
+    """
+    plans = (plan.model_dump(mode="json", exclude={"reasons"}) for plan in (recorded, wanted))
+    return list(differing("", *plans))
+
+
+def differing(name: str, recorded: Any, wanted: Any) -> Iterator[str]:
+    """Yield where two JSON values called `name` differ."""
+    if isinstance(recorded, list) and isinstance(wanted, list) and len(recorded) == len(wanted):
+        recorded, wanted = dict(enumerate(recorded)), dict(enumerate(wanted))
+    if isinstance(recorded, dict) and isinstance(wanted, dict):
+        for key in {**recorded, **wanted}:
+            inner = f"{name}.{key}" if name else key
+            yield from differing(inner, recorded.get(key), wanted.get(key))
+    elif recorded != wanted:
+        yield f"{name}: {shown(recorded)} -> {shown(wanted)}"
+
+
+def in_short(changed: Sequence[str]) -> str:
+    """Return the first few differences, without those that follow from others."""
+    changed = [one for one in changed if not one.startswith(DERIVED)] or changed
+    rest = len(changed) - MOST_SHOWN
+    return "; ".join([*changed[:MOST_SHOWN], *([f"and {rest} more"] if rest > 0 else [])])

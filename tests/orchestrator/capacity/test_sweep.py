@@ -13,7 +13,7 @@ from objectives.api import Objective
 from orchestrator.capacity import Law
 from orchestrator.execution.engine import make_devices
 from orchestrator.matrix.checks import sweep, throughputs
-from orchestrator.plan.times import find_calibration
+from orchestrator.plan.forecast import find_calibration
 from orchestrator.records.runs import Result
 from tests.asking import config_for
 

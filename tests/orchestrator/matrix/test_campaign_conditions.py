@@ -172,7 +172,7 @@ def test_names_that_a_file_system_takes_for_one_are_refused(text: str, describe:
     [
         ("[factors]\nnoise = 3\n", "factors.noise: expected a list"),
         ("[factors]\nnoise = [[0.1]]\n", "factors.noise: expected a list"),
-        ("[factors]\nnoise = [0.1, 0.1]\n", "factors.noise: a value is given twice"),
+        ("[factors]\nnoise = [0.1, 0.1]\n", "factors.noise: 0.1 is given twice"),
         ("[factors]\nnosie = [0.1]\n", "condition nosie0.1: .*'nosie'"),
         ('[factors]\nnoise = [0.1]\n"training.noise" = [0.2]\n', "noise is given twice"),
         (entry("a", "noise = 0.1", "training.noise = 0.2"), "condition a: .* given twice"),

@@ -9,10 +9,9 @@ import pytest
 from budgets.plan import Calibration, Devices, Window
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.plan.forecast import forecast_of
+from orchestrator.plan.forecast import Known, Times, forecast_of
 from orchestrator.plan.page import checklist
 from orchestrator.plan.resolve import search_plan
-from orchestrator.plan.times import Known, Times
 from tests.asking import config_for
 
 Calibrated = Callable[..., Calibration]
@@ -27,7 +26,7 @@ def verdicts(times: Times, known: Known = ALIVE, **fields: Any) -> dict[str, str
     """Of tier target of a sphere on 8 devices; by what the question is about."""
     config = config_for("phase1", "target", registry.load(ObjectiveSpec(name="sphere")), **fields)
     plan = search_plan(config, DEVICES, times.calibration)
-    found = checklist(plan, times, forecast_of(plan, times), NOW, 8, known)
+    found = checklist(plan, times, forecast_of(plan), NOW, 8, known)
     return {name: item.verdict for name, item in zip(NAMES, found, strict=True)}
 
 
@@ -35,7 +34,7 @@ def verdicts(times: Times, known: Known = ALIVE, **fields: Any) -> dict[str, str
 def measured(calibrated: Calibrated) -> Callable[..., Times]:
     def make(scores: tuple[float, ...] = (3.00, 3.02, 3.04), **more: Any) -> Times:
         seconds = tuple(3.0 + place / 10 for place in range(len(scores)))
-        return Times("measured", calibrated(scores, seconds), **{"attempts": 24, **more})
+        return Times("measured", calibrated(scores, seconds), **more)
 
     return make
 
@@ -55,8 +54,8 @@ def test_what_nobody_knows_is_unknown_and_never_passed() -> None:
 @pytest.mark.parametrize(
     ("about", "facts", "fields", "verdict"),
     [
-        ("limit", {"timeouts": 3}, {}, "fail"),
-        ("limit", {"timeouts": 1}, {}, "pass"),
+        ("limit", {"timeouts": 0.06}, {}, "fail"),
+        ("limit", {"timeouts": 0.04}, {}, "pass"),
         ("limit", {}, {"limit_seconds": 3.1}, "fail"),
         ("pilot", {"scores": (3.0, 3.1)}, {}, "fail"),
         ("parallel", {}, {"population": 4}, "fail"),

@@ -10,7 +10,6 @@ from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.plan.forecast import Forecast, detectable_gain, forecast_of, work_of
 from orchestrator.plan.resolve import search_plan
-from orchestrator.plan.times import Origin, Times
 from tests.asking import config_for
 
 Calibrated = Callable[..., Calibration]
@@ -26,9 +25,9 @@ def plan(devices: int = 1, **more: Any) -> Plan:
     return search_plan(config_for("phase1", "target", objective, **more), offered, MINUTE)
 
 
-def taken(own: Plan, calibration: Calibration = MINUTE, origin: Origin = "assumed") -> Forecast:
+def taken(own: Plan, calibration: Calibration = MINUTE, *, calibrates: bool = False) -> Forecast:
     own = own.model_copy(update={"calibration": calibration})
-    found = forecast_of(own, Times(origin, calibration))
+    found = forecast_of(own, calibrates=calibrates)
     assert found is not None
     return found
 
@@ -67,7 +66,7 @@ def test_failures_of_the_calibration_make_evaluations_again(calibrated: Calibrat
 def test_what_is_not_measured_is_calibrated_first() -> None:
     """8 evaluations on 4 devices: two rounds before the search; a stated time is not measured."""
     own = plan(4, **ALONE)
-    word, first = taken(own), taken(own, origin="prior")
+    word, first = taken(own), taken(own, calibrates=True)
     assert 60 * (first.hours_p50 - word.hours_p50) == pytest.approx(2)
     assert 60 * (first.device_hours_free - word.device_hours_free) == pytest.approx(8)
 
@@ -82,7 +81,7 @@ def test_last_attempts_limits_and_the_long_run_must_be_free_too() -> None:
 
 
 def test_without_a_time_there_is_no_forecast() -> None:
-    assert forecast_of(plan().model_copy(update={"calibration": None}), Times()) is None
+    assert forecast_of(plan().model_copy(update={"calibration": None})) is None
 
 
 @pytest.mark.parametrize(

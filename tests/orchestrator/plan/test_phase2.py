@@ -16,7 +16,7 @@ from budgets.plan import Source
 from budgets.verdict import recommendation
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.plan.phase2 import LEAST_STEP, MOST_STEP, Followed, landscapes
+from orchestrator.plan.phase2 import LEAST_STEP, MOST_STEP, landscapes, learned
 from orchestrator.records.runs import Result
 from orchestrator.run.session import system_clock
 from orchestrator.search.strategy import landscape
@@ -100,7 +100,7 @@ def test_learned_knobs_keep_their_block_and_the_others_get_the_first_step(
         point=(0.5,) * dimension,
         added=tuple(names[3:]),
     )
-    taken = Followed(state, source, {}).succession(request, seen)
+    taken = learned(source, seen, state.plan.space, request)
 
     assert taken.shape is not None
     assert taken.sigma0 is not None

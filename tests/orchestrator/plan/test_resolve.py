@@ -9,8 +9,7 @@ from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.config import Budget
 from orchestrator.plan.comparisons import confirmation_seeds, evaluation_seeds
-from orchestrator.plan.differences import differing, in_short
-from orchestrator.plan.resolve import parse_hours, search_plan, window_of
+from orchestrator.plan.resolve import differing, in_short, parse_hours, search_plan, window_of
 from tests.asking import config_for
 
 
