@@ -88,7 +88,7 @@ class Variant(BaseModel):
     Its space is the objective's own, so both are evaluated at the same points.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     label: str = Field(min_length=1)  # plain words for reports: "synapses off"
     settings: dict[str, Any]  # laid over the objective's own

@@ -96,14 +96,16 @@ def knobs_of(space: Space) -> tuple[dict[str, dict[str, Any]], list[str]]:
     if not isinstance(space, Mapping) or not space:
         example = "{'lr': (1e-4, 0.1, 'log')}"
         raise ValueError(f"space: expected knobs by name, such as {example}, got {space!r}")
-    knobs = {name: _declared(name, given) for name, given in space.items()}
-    assumed = [name for name, own in knobs.items() if "baseline" not in own]
-    for name, own in knobs.items():
+    knobs, assumed = dict[str, dict[str, Any]](), list[str]()
+    for name, given in space.items():
+        knobs[name] = own = _declared(name, given)
         try:
             knob = DeclaredKnob.model_validate({"baseline": own.get("min"), **own}).named(name)
         except ValidationError as error:
             raise ValueError(f"space: {name}: {in_words(error)}") from None
-        own.setdefault("baseline", knob.rounded(knob.decode(0.5)))
+        if "baseline" not in own:
+            assumed.append(name)
+            own["baseline"] = knob.rounded(knob.decode(0.5))
     return knobs, assumed
 
 
@@ -114,8 +116,7 @@ def _declared(name: str, given: Any) -> dict[str, Any]:
         return {"kind": given.kind, "baseline": given.baseline, **ends, **step}
     if not isinstance(given, tuple | list) or not 2 <= len(given) <= 4:
         raise ValueError(
-            f"space: {name}: expected (low, high), (low, high, kind) or (low, high, kind, "
-            f"baseline), got {given!r}"
+            f"space: {name}: expected (low, high), then kind and baseline, got {given!r}"
         )
     own = dict[str, Any](zip(("min", "max", "kind", "baseline"), given, strict=False))
     kind = own.get("kind", "linear")
@@ -224,10 +225,6 @@ def conducting(
             signal.signal(signum, handler)
 
 
-def _columns() -> int:
-    return shutil.get_terminal_size().columns - 1
-
-
 @dataclass
 class Progress:
     """Shows how far a run is in the last line of a terminal or of a notebook's cell."""
@@ -236,9 +233,9 @@ class Progress:
     _shown_at: float = 0.0
 
     def say(self, line: str, end: str = "\n") -> None:
-        """Show a message of its own."""
+        """Show a message over the line that is shown, which `end` ends."""
         if not self.is_silent:
-            start, width = ("\r", _columns()) if self._shown_at else ("", 0)
+            start, width = ("\r", self._columns) if self._shown_at else ("", 0)
             sys.stderr.write(f"{start}{printable(line):{width}}{end}")
             sys.stderr.flush()
 
@@ -254,4 +251,8 @@ class Progress:
         line = (
             f"{BAR[10 - done : 20 - done]} {counts.settled} of {counts.planned}. {pace_line(run)}"
         )
-        self.say(line[: _columns()], "\n" if is_over else "")
+        self.say(line[: self._columns], "\n" if is_over else "")
+
+    @property
+    def _columns(self) -> int:
+        return shutil.get_terminal_size().columns - 1

@@ -1,14 +1,11 @@
 """The configuration that a search recommends: its forms, and how far it is confirmed."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
 from budgets.formatting import command, shell_word
 from budgets.plan import Plan
-from budgets.state import RunState
 from objectives import registry
 from objectives.api import SetupError
 from objectives.space import Knob
@@ -19,6 +16,13 @@ from orchestrator.look.run import Run
 from orchestrator.look.text import cautions
 from orchestrator.plan.resolve import found_as
 from orchestrator.records.objective import Point, best_point
+
+TITLES = {
+    "confirmed": "Recommended:",
+    "unconfirmed": "What the search stands for:",
+    "no_go": "The best candidate of the search, which is not recommended:",
+}
+"""Of the best point, by how far it is confirmed."""
 
 
 class KnobValue(NamedTuple):
@@ -39,10 +43,6 @@ class Configuration:
     arguments: Sequence[str] | None = None
     training: dict[str, Any] | None = None  # settings that make this point the baseline
     why: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        knobs = [knob._asdict() for knob in self.knobs]
-        return {"knobs": knobs, "arguments": self.arguments, "training": self.training}
 
     def flags(self) -> str:
         """Return the arguments quoted for a shell. Raises ValueError where there are none."""
@@ -66,8 +66,7 @@ class Configuration:
 
 def configuration_of(plan: Plan, point: Point) -> Configuration:
     """Return the point in every form that its objective has, if it can still be loaded."""
-    spec = plan.objective
-    knobs = tuple(_value(*pair) for pair in zip(plan.space.knobs, point, strict=True))
+    spec, knobs = plan.objective, tuple(map(_value, plan.space.knobs, point))
     values = {knob.name: knob.value for knob in knobs}
     try:
         objective = registry.load(spec)
@@ -87,81 +86,60 @@ def _value(knob: Knob, unit: float) -> KnobValue:
     return KnobValue(knob.name, value, baseline, moved)
 
 
-@dataclass(frozen=True)
-class Best:
-    """The result of a search."""
+def best_of(run: Run) -> Configuration:
+    """Return what a search recommends: after a No-Go the baseline.
 
-    run: Run
-    standing: Literal["confirmed", "unconfirmed", "no_go"]
-    candidate: Configuration  # the best point, recommended or not
-    recommended: Configuration  # after a No-Go the baseline
-
-    @property
-    def headline(self) -> str:
-        """The verdict in a sentence."""
-        verdict = answer(self.run)
-        return f"{verdict.title}: {verdict.sentence}"
-
-
-def best_of(state: RunState, directory: Path) -> Best:
-    """Return the result of a search. Raises ValueError if the run has none, or none yet."""
-    plan, decided = state.plan, state.decided
+    Raises ValueError if the run recommends nothing, or nothing yet.
+    """
+    plan = run.plan
     if plan.search is None:
         raise ValueError(f"{plan.run_id} is a {plan.phase} run: only a search recommends something")
-    if (point := best_point(state, compared=True)) is None:
+    if (point := best_point(run.state, compared=True)) is None:
         raise ValueError(f"{plan.run_id} recommends nothing yet: no generation is complete")
-    candidate, run = configuration_of(plan, point), Run(state, datetime.now(UTC), directory)
-    if decided is None:
-        return Best(run, "unconfirmed", candidate, candidate)
-    if decided.grade == "no_go":
-        return Best(run, "no_go", candidate, configuration_of(plan, plan.space.baseline))
-    return Best(run, "confirmed", candidate, candidate)
+    return configuration_of(plan, plan.space.baseline if standing(run) == "no_go" else point)
 
 
-def as_dict(best: Best) -> dict[str, Any]:
+def standing(run: Run) -> Literal["confirmed", "unconfirmed", "no_go"]:
+    """Return how far the best point of a search is confirmed."""
+    if (decided := run.state.decided) is None:
+        return "unconfirmed"
+    return "no_go" if decided.grade == "no_go" else "confirmed"
+
+
+def as_dict(run: Run, own: Configuration) -> dict[str, Any]:
     """Return the JSON document; it contains `best.json`."""
-    run, recommended = best.run, best.recommended
-    kind = "baseline" if best.standing == "no_go" else "candidate"
+    what = "baseline" if standing(run) == "no_go" else "candidate"
+    knobs = [knob._asdict() for knob in own.knobs]
     return {
         "run_id": run.plan.run_id,
         "directory": str(run.directory),
-        "objective": recommended.objective,
-        "standing": best.standing,
+        "standing": standing(run),
         "answer": plain_values(answer(run)),
-        "recommended": {"is": kind, **recommended.as_dict()},
-        "candidate": best.candidate.as_dict(),
+        "recommended": {"is": what, **asdict(own), "knobs": knobs},
         "cautions": cautions(run),
         **best_document(run),
     }
 
 
-def to_lines(best: Best) -> Iterator[str]:
+def to_lines(run: Run, own: Configuration) -> Iterator[str]:
     """Yield a page for the terminal, beginning with what is not confirmed."""
-    run, plan, candidate = best.run, best.run.plan, best.candidate
+    verdict, plan, point = answer(run), run.plan, best_point(run.state, compared=True)
     assert run.directory is not None, "it was read from there"
-    yield best.headline
-    parts = answer(run).parts
-    yield from (f"{name}: {parts[name]}" for name in ("But", "Found", "How sure") if name in parts)
-    title = {
-        "confirmed": "Recommended:",
-        "unconfirmed": "What the search stands for:",
-        "no_go": "The best candidate of the search, which is not recommended:",
-    }[best.standing]
-    yield from ("", title, "")
+    assert point is not None, "there is a recommendation"
+    yield f"{verdict.title}: {verdict.sentence}"
+    names = ("But", "Found", "How sure")
+    yield from (f"{name}: {verdict.parts[name]}" for name in names if name in verdict.parts)
+    yield from ("", TITLES[standing(run)], "")
     rows = [("knob", "value", "baseline", "moved")]
-    for k in candidate.knobs:
+    for k in map(_value, plan.space.knobs, point):
         moved = f"{100 * k.moved:+.3g}% of its range" if k.moved else "not"
         rows.append((k.name, f"{k.value:.6g}", f"{k.baseline:.6g}", moved))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for name, value, baseline, moved in rows:
         yield f"  {name:{widths[0]}}  {value:>{widths[1]}}  {baseline:>{widths[2]}}  {moved}"
     yield ""
-    forms = ["--json"]
-    if candidate.training is not None:
-        forms += ["--as toml"]
-    if candidate.arguments:
-        forms += ["--as flags"]
-        yield f"As arguments: {candidate.flags()}"
-    elif candidate.why:
-        yield candidate.why
-    yield f"Other forms: {command('best', found_as(run.directory, plan))} {' | '.join(forms)}"
+    if own.why:
+        yield own.why
+    forms = {"json": True, "as toml": own.training is not None, "as flags": bool(own.arguments)}
+    ways = " | ".join(f"--{form}" for form, is_there in forms.items() if is_there)
+    yield f"Other forms: {command('best', found_as(run.directory, plan))} {ways}"

@@ -189,20 +189,21 @@ def best(
 ) -> Answer:
     """Show the configuration that a search recommends, and how far that is confirmed.
 
-    After a No-Go that is the baseline; --json has the best candidate too. Writes nothing.
+    After a No-Go that is the baseline. Writes nothing.
     """
     from orchestrator import best as forms
 
     searches: tuple[Phase, ...] = () if run is not None else ("phase1", "phase2")
     directory = find_run(run, root, *searches)
-    found = forms.best_of(load_state(directory), directory)
-    document = forms.as_dict(found)
-    which = "baseline" if found.standing == "no_go" else "best candidate"
-    source = (f"{found.run.plan.run_id}: the {which}.", found.headline)
+    view = _view(directory)
+    own = forms.best_of(view)
+    document, lines = forms.as_dict(view, own), list(forms.to_lines(view, own))
+    which = "baseline" if document["standing"] == "no_go" else "best candidate"
+    source = (f"{view.plan.run_id}: the {which}.", lines[0])
     if form == "toml":
-        return Answer(document, [found.recommended.toml(*source).rstrip("\n")])
+        return Answer(document, [own.toml(*source).rstrip("\n")])
     if form == "flags":
-        line = found.recommended.flags()
+        line = own.flags()
         print(printable(" ".join(source)), file=sys.stderr)
         return Answer(document, [line])
-    return Answer(document, forms.to_lines(found))
+    return Answer(document, lines)

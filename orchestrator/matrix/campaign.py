@@ -13,7 +13,7 @@ from itertools import product
 from math import floor, prod
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
 from budgets.formatting import duration, plain, table
 from budgets.plan import CampaignPlan, Condition, Factor
@@ -46,15 +46,6 @@ Factors = Mapping[str, Mapping[str, Values]]
 """The settings of each level, by the names of factor and level, in their order."""
 
 
-class Cell(NamedTuple):
-    """A condition as configured, before the objective has read its settings."""
-
-    name: str
-    settings: Values  # of the objective
-    levels: Mapping[str, str] = {}  # by factor
-    control: bool = False
-
-
 def campaign_name(config: Config) -> str:
     """Return the campaign's name, by default its file's. Raises ValueError on an unsafe one."""
     name = None if config.campaign is None else config.campaign.name
@@ -71,21 +62,21 @@ def campaign_from(config: Config) -> CampaignPlan:
     campaign, factors = config.campaign, factors_of(config.factors)
     if (crossed := prod(map(len, factors.values()))) > MOST_CELLS:
         raise ValueError(f"{crossed} combinations of [factors]: expected {MOST_CELLS} at most")
-    cells = [*_listed(campaign.conditions), *_factorial(factors)]
-    if not cells:
+    listed = [*_listed(campaign.conditions), *_factorial(factors)]
+    if not listed:
         raise ValueError(
             "a campaign needs conditions: [[campaign.conditions]] with a name each, or [factors]"
         )
     if campaign.controls:
         controls = {"default": {}, **{own.label: own.settings for own in config.tuned.controls()}}
-        cells += [
-            Cell(f"{label.replace(' ', '-')}_base", dict(settings), control=True)
+        listed += [
+            _condition(f"{label.replace(' ', '-')}_base", settings, control=True)
             for label, settings in controls.items()
         ]
-    _check_names(cells)
+    _check_names(listed)
     return CampaignPlan(
         name=campaign_name(config),
-        conditions=_conditions(config, cells),
+        conditions=_conditions(config, listed),
         seeds=tuple(campaign.seeds),
         factors=tuple(Factor(name=own, levels=tuple(levels)) for own, levels in factors.items()),
         parallel=campaign.parallel,
@@ -95,35 +86,38 @@ def campaign_from(config: Config) -> CampaignPlan:
     )
 
 
-def _conditions(config: Config, cells: Sequence[Cell]) -> tuple[Condition, ...]:
-    """Return the cells as the objective reads them; a cell equal to a control is that control.
+def _condition(name: str, settings: Values, **own: Any) -> Condition:
+    """Return a condition whose settings the objective has not read yet."""
+    return Condition.model_construct(name=name, settings=dict(settings), knobs={}, **own)
 
-    Raises ValueError, naming the cell, on a wrong setting and on two equal cells.
+
+def _conditions(config: Config, listed: Sequence[Condition]) -> tuple[Condition, ...]:
+    """Return the conditions as the objective reads them; one equal to a control is that control.
+
+    Raises ValueError, naming the condition, on a wrong setting and on two equal ones.
     """
     kept = dict[str, Condition]()
-    for cell in cells:
-        settings = dict(cell.settings)
+    for one in listed:
+        settings = dict(one.settings)
         try:
             varied = registry.load(registry.varied(config.tuned.spec, settings))
         except ValueError as error:
-            raise ValueError(f"condition {cell.name}: {error}") from error
+            raise ValueError(f"condition {one.name}: {error}") from error
         code = varied.spec.settings.get(registry.CODE)
         if code != config.tuned.spec.settings.get(registry.CODE):  # another program's sources
             settings[registry.CODE] = code
         identity = json.dumps(varied.spec.settings, sort_keys=True, default=str)
         if (first := kept.get(identity)) is None:
-            kept[identity] = Condition(
-                name=cell.name,
-                settings=settings,
-                knobs=varied.space.decode(varied.space.baseline),
-                cost_factor=relative_flops(varied, config.tuned) or 1.0,
-                levels=dict(cell.levels),
-                control=cell.control,
-            )
-        elif cell.control:
+            read = {
+                "settings": settings,
+                "knobs": varied.space.decode(varied.space.baseline),
+                "cost_factor": relative_flops(varied, config.tuned) or 1.0,
+            }
+            kept[identity] = Condition.model_validate({**one.model_dump(), **read})
+        elif one.control:
             kept[identity] = first.model_copy(update={"control": True})
         else:
-            raise ValueError(f"conditions {first.name} and {cell.name} are the same configuration")
+            raise ValueError(f"conditions {first.name} and {one.name} are the same configuration")
     return tuple(kept.values())
 
 
@@ -181,7 +175,7 @@ def _settings(given: Mapping[str, Any], place: str) -> Values:
     return each_once(pairs, place)
 
 
-def _factorial(factors: Factors) -> Iterator[Cell]:
+def _factorial(factors: Factors) -> Iterator[Condition]:
     """Yield every combination of levels, the last factor varying fastest.
 
     Raises ValueError if two factors set the same key.
@@ -191,10 +185,10 @@ def _factorial(factors: Factors) -> Iterator[Cell]:
         settings = each_once(pairs, "[factors]")
         levels = {factor: level for factor, (level, _) in zip(factors, chosen, strict=True)}
         name = "_".join(f"{f.rpartition('.')[2]}{level}" for f, level in levels.items())
-        yield Cell(name, settings, levels)
+        yield _condition(name, settings, levels=levels)
 
 
-def _listed(conditions: Sequence[Mapping[str, Any]]) -> Iterator[Cell]:
+def _listed(conditions: Sequence[Mapping[str, Any]]) -> Iterator[Condition]:
     """Yield the conditions that the file lists."""
     for number, entry in enumerate(conditions, 1):
         name = entry.get("name")
@@ -202,23 +196,21 @@ def _listed(conditions: Sequence[Mapping[str, Any]]) -> Iterator[Cell]:
             place = f"campaign.conditions, entry {number}"
             raise ValueError(f"{place}: expected a name, got {shown(name)}")
         given = {key: value for key, value in entry.items() if key != "name"}
-        yield Cell(name, _settings(given, f"condition {name}"))
+        yield _condition(name, _settings(given, f"condition {name}"))
 
 
-def _check_names(cells: Sequence[Cell]) -> None:
+def _check_names(conditions: Sequence[Condition]) -> None:
     """Raise ValueError on an unsafe name, and on two that differ in case only or not at all."""
     seen: dict[str, str] = {}
-    for cell in cells:
-        if not SAFE_NAME.fullmatch(cell.name):
+    for name in (one.name for one in conditions):
+        if not SAFE_NAME.fullmatch(name):
             raise ValueError(
-                f"condition {shown(cell.name)}: expected a name of 1 to 100 letters, digits and "
+                f"condition {shown(name)}: expected a name of 1 to 100 letters, digits and "
                 ". _ + = -, beginning with a letter or digit"
             )
-        if (folded := cell.name.lower()) in seen:
-            raise ValueError(
-                f"conditions {seen[folded]!r} and {cell.name!r} cannot be told apart: rename one"
-            )
-        seen[folded] = cell.name
+        if other := seen.get(name.lower()):
+            raise ValueError(f"conditions {other!r} and {name!r} cannot be told apart: rename one")
+        seen[name.lower()] = name
 
 
 # The campaign's run
@@ -229,14 +221,9 @@ def campaign_matrix(config: Config, campaign: CampaignPlan) -> Matrix:
 
     Raises ValueError if a cap on evaluations does not pay for all of them.
     """
-    conditions, seeds = len(campaign.conditions), len(campaign.seeds)
-    title = (
-        f"Campaign {campaign.name}: {conditions} conditions on {seeds} seeds, "
-        f"{campaign.evaluations} evaluations."
-    )
+    points = (config.tuned.space.baseline,) * len(campaign.conditions)
     own = {"thresholds": config.thresholds, "campaign": campaign}
-    points = (config.tuned.space.baseline,) * conditions
-    return Matrix(config, "campaign", points, seeds, title, campaign.name, fields=own)
+    return Matrix(config, "campaign", points, len(campaign.seeds), campaign.name, fields=own)
 
 
 class Staggered(Pace):
@@ -302,7 +289,7 @@ def campaign_plan(config: Config, campaign: CampaignPlan, now: datetime) -> tupl
     times = times_here(Path(config.runs_dir), config.tuned, devices, assumed)
     plan = campaign_matrix(config, campaign).plan(devices, times.calibration)
     forecast = forecast_of(plan, at_once, calibrates=times.calibrates)
-    items = checklist(plan, times, forecast, now, at_once)
+    items = tuple(checklist(plan, times, forecast, now, at_once))
     rule_of_thumb = None
     if times.calibration is not None:
         each = median(one.cost_factor for one in campaign.conditions)

@@ -38,13 +38,7 @@ def knob_check(config: Config, seeds: int = CHECK_SEEDS, knobs: Sequence[str] = 
     if unknown := [repr(name) for name in knobs if name not in known]:
         expected = f"expected some of {', '.join(known)}"
         raise ValueError(f"--knobs: {config.objective} has no {', '.join(unknown)}, {expected}")
-    names = knobs or known
-    points = check_points(config.tuned.space, names)
-    title = (
-        f"Checking {', '.join(names)}: {len(points)} points on {seeds} seeds, "
-        f"{len(points) * seeds} evaluations."
-    )
-    return Matrix(config, "check", points, seeds, title)
+    return Matrix(config, "check", check_points(config.tuned.space, knobs or known), seeds)
 
 
 def check_points(space: SearchSpace, names: Sequence[str]) -> tuple[Point, ...]:
@@ -80,11 +74,7 @@ def proxy_check(
     random = Random(f"{config.evaluation.seed}/proxy")  # noqa: S311 - no secret
     baseline = config.tuned.space.baseline
     points = tuple(tuple(_drawn(random, unit) for unit in baseline) for _ in range(candidates))
-    title = (
-        f"Comparing {proxy.variant.label} with the full evaluation: {candidates} candidates around "
-        f"the baseline, {candidates * seeds} evaluations of each length."
-    )
-    return Matrix(config, "check", points, seeds, title, prefix="proxy-", fields={"proxy": proxy})
+    return Matrix(config, "check", points, seeds, prefix="proxy-", fields={"proxy": proxy})
 
 
 def _drawn(random: Random, unit: float) -> float:
@@ -151,8 +141,7 @@ def sweep(
     powers = {2**n for n in range(slots.count.bit_length()) if 2**n < slots.count}
     for workers in sorted({*powers, slots.count}):
         seeds = workers * max(LEAST_ROUNDS, ceil(least / workers))
-        title = f"Throughput of {workers} at once: {seeds} seeds."
-        matrix = calibration_of(config, seeds, title, "sweep-")
+        matrix = calibration_of(config, seeds, "sweep-")
         yield carry_out(matrix, session, resized(slots, workers))
 
 
@@ -232,7 +221,7 @@ def micro_batch(config: Config, size: int, seeds: int) -> Matrix:
         )
     changed = {"micro_batch_size": size, "gradient_accumulation_steps": batch // size}
     own = config.with_objective(registry.load(registry.varied(spec, changed)))
-    return calibration_of(own, seeds, f"Memory of micro-batches of {size}.", "memory-")
+    return calibration_of(own, seeds, "memory-")
 
 
 def memory_of(states: Mapping[int, RunState]) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from budgets.checks import measure
 from budgets.plan import Calibration, Devices, Envelope, Phase, Plan
-from budgets.rules import ruling_of
 from budgets.state import RunState
 from objectives import registry
 from objectives.registry import CALLABLE
@@ -35,7 +34,7 @@ from orchestrator.plan.resolve import (
     window_of,
 )
 from orchestrator.records.objective import Point
-from orchestrator.records.runs import Result, recorded_plan, recorded_runs
+from orchestrator.records.runs import Result, finished_runs, recorded_plan
 from orchestrator.run.loop import Given
 from orchestrator.run.session import Session
 
@@ -57,7 +56,6 @@ class Matrix:
     phase: Phase
     points: tuple[Point, ...]
     seeds: int
-    title: str = ""  # for people, when the run begins
     name: str = ""  # the run's id; "": made from the request
     prefix: str = ""  # of such an id
     fields: Mapping[str, Any] = field(default_factory=dict)  # of the plan, of this kind of run only
@@ -110,36 +108,34 @@ def carry_out(  # noqa: PLR0913, PLR0917 - what is run, on what, and how
     pace: Pace | None = None,
     calibration: Calibration | None = None,
     overrides: Overrides = (),
+    why: str = "",
 ) -> Result:
     """Begin or resume the run of a matrix.
 
     A new run takes its limits and its noise from `calibration`, or from the one made on such
-    devices.
+    devices; `why` it is begun is said.
     """
-    devices, title = slots, ""
+    devices = slots
     directory = run_directory(session.root, matrix.phase, matrix.run_id(devices))
     if (recorded := recorded_plan(directory)) is not None:
-        devices, calibration = recorded.devices, recorded.calibration
+        devices, calibration, why = recorded.devices, recorded.calibration, ""
     elif overrides:
         raise ValueError(NO_RUN_YET)
-    else:
-        title = matrix.title
-        if calibration is None and matrix.phase != "calibration":
-            found = find_calibration(session.root, matrix.config.tuned, devices)
-            calibration = None if found is None else measure(found.state)
+    elif calibration is None and matrix.phase != "calibration":
+        found = find_calibration(session.root, matrix.config.tuned, devices)
+        calibration = None if found is None else measure(found.state)
     plan, proposer = matrix.plan(devices, calibration), Given(matrix.points)
     return session.carry_out(
-        directory, plan, slots, lambda _: proposer, overrides, pace=pace, why=title
+        directory, plan, slots, lambda _: proposer, overrides, pace=pace, why=why
     )
 
 
 # Calibrations
 
 
-def calibration_of(config: Config, seeds: int, title: str = "", prefix: str = "") -> Matrix:
+def calibration_of(config: Config, seeds: int, prefix: str = "") -> Matrix:
     """Return the baseline on that many seeds. Runs with a prefix are used by no plan."""
-    points = (config.tuned.space.baseline,)
-    return Matrix(config, "calibration", points, seeds, title, prefix=prefix)
+    return Matrix(config, "calibration", (config.tuned.space.baseline,), seeds, prefix=prefix)
 
 
 def calibrate(  # noqa: PLR0913 - what is measured, how often, and why
@@ -153,22 +149,16 @@ def calibrate(  # noqa: PLR0913 - what is measured, how often, and why
 ) -> Result:
     """Measure the baseline, or read the calibration made on these devices.
 
-    With `again` it is measured again, or what was interrupted is resumed; new runs are then planned
+    With `again` it is measured again, or what is not finished is resumed; new runs are then planned
     with it. With `overrides` nothing is begun: what a rule has paused goes on.
     """
-    devices, matrix = slots, calibration_of(config, seeds)
+    matrix = calibration_of(config, seeds)
     if again:
-        family = calibration_name(config.tuned, devices)
-        earlier = list(recorded_runs(session.root, "calibration", family))
-        begun = (
-            directory.name
-            for directory, state in earlier
-            if state.concluded is None
-            and (overrides or ruling_of(state).decision in ("continue", "done"))
-        )
-        name = matrix.run_id(devices) + (f"-{len(earlier) + 1}" if earlier else "")
-        matrix = replace(matrix, name=next(begun, name))
-    elif known := find_calibration(session.root, config.tuned, devices):
+        family = calibration_name(config.tuned, slots)
+        finished = len(list(finished_runs(session.root, "calibration", family)))
+        number = f"-{finished + 1}" if finished else ""
+        matrix = replace(matrix, name=f"{matrix.run_id(slots)}{number}")
+    elif known := find_calibration(session.root, config.tuned, slots):
         return known
     return carry_out(matrix, session, slots, overrides=overrides)
 
@@ -190,12 +180,9 @@ def calibrated_for(
     if found is not None:
         return measure(found.state)
     kind, where = registry.kind(config.tuned.spec), f"{slots.count} x {slots.name}"
-    title = (
-        f"No calibration of {kind} on {where} yet: evaluating the baseline on "
-        f"{CALIBRATION_SEEDS} seeds first."
-    )
-    matrix = calibration_of(config, CALIBRATION_SEEDS, title)
-    result = carry_out(matrix, session, slots, overrides=overrides)
+    matrix, seeds = calibration_of(config, CALIBRATION_SEEDS), f"{CALIBRATION_SEEDS} seeds"
+    why = f"No calibration of {kind} on {where} yet: evaluating the baseline on {seeds} first."
+    result = carry_out(matrix, session, slots, overrides=overrides, why=why)
     if result.ruling.decision != "done":
         return result
     accounts = result.state.accounts
@@ -233,24 +220,23 @@ def _planned(
 
     Raises ValueError if it may not follow its phase 1.
     """
-    devices = slots
     permitted: Overrides = ()
     if (succession := followed(session.root, config, slots.kind)) is not None:
         permitted, overrides = permits(succession.source, overrides)
     # refuse what cannot be planned before a calibration is paid for
-    outline = search_plan(config, devices, None, succession)
+    outline = search_plan(config, slots, None, succession)
     refuse_the_past(window_of(config.budget), session.clock.now())
     for reason in why_no_go(outline):
         session.say(f"Warning: {reason}.")
     has_checks = not config.objective.startswith(CALLABLE)  # no command can name a callable
     if has_checks and (outline.source is None or not outline.source.added):
-        knobs = knobs_item(known_knobs(session.root, config.tuned, devices.kind))
+        knobs = knobs_item(known_knobs(session.root, config.tuned, slots.kind))
         if knobs.verdict != "pass":
             session.say(f"Warning: {knobs.why}.")
     calibration = calibrated_for(session, config, slots, overrides)
     if isinstance(calibration, Result):
         return calibration
-    plan = search_plan(config, devices, calibration, succession)
+    plan = search_plan(config, slots, calibration, succession)
     if plan.confirmation is not None and (why := no_share(calibration)):
         raise ValueError(
             f"{why}: no verdict can be reached. Let the objective return a score whose 0 is "

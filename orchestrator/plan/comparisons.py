@@ -1,12 +1,11 @@
 """The evaluation seeds of a run, and the comparisons beside a search on fresh seeds."""
 
 import hashlib
-from collections.abc import Iterator
 from itertools import count, islice
 from typing import NamedTuple
 
 from budgets.events import ComparisonAsked
-from budgets.plan import ComparisonName, Configuration, Confirmation, Plan
+from budgets.plan import ComparisonName, Configuration, Plan
 from budgets.schedule import next_action
 from budgets.state import RunState
 from budgets.verdict import BASELINE, INCUMBENT, finalists, winner
@@ -41,33 +40,23 @@ class ConfirmationSeeds(NamedTuple):
 
 
 def confirmation_seeds(plan: Plan) -> ConfirmationSeeds:
-    """Return the fresh seeds of a plan with a confirmation."""
+    """Return the fresh seeds of a plan with a confirmation, however many generations it has."""
     wanted = plan.confirmation
     assert wanted is not None, "the plan compares"
-    seeds = _fresh(f"{plan.evaluation_seed}/{plan.phase}/confirm", _searched(plan))
-    long_run = 0 if wanted.long_run is None else wanted.long_run.seeds
-    counts = (wanted.picking_seeds, wanted.seeds, long_run)
-    return ConfirmationSeeds(*(tuple(islice(seeds, number)) for number in counts))
-
-
-def _searched(plan: Plan) -> set[int]:
-    """Return the seeds of its calibration and of its generations, however it is amended."""
-    most = plan.nominal.evaluations // plan.resolved.per_generation
-    generations = max(plan.resolved.generations, most)
-    used = {seed for number in range(generations) for seed in evaluation_seeds(plan, number)}
+    most = plan.nominal.evaluations // plan.resolved.per_generation  # an amendment may add some
+    generations = range(max(plan.resolved.generations, most))
+    used = {seed for number in generations for seed in evaluation_seeds(plan, number)}
     if plan.calibration is not None:
         used |= {sample.seed for sample in plan.calibration.samples}
-    return used
-
-
-def _fresh(stream: str, used: set[int]) -> Iterator[int]:
-    """Yield the stream's seeds, each once, without those that are used."""
-    known = set(used)
-    for number in count():
-        seed = _seed(f"{stream}/{number}")
-        if seed not in known:
-            known.add(seed)
-            yield seed
+    long_run = 0 if wanted.long_run is None else wanted.long_run.seeds
+    counts, fresh = (wanted.picking_seeds, wanted.seeds, long_run), list[int]()
+    stream = (_seed(f"{plan.evaluation_seed}/{plan.phase}/confirm/{number}") for number in count())
+    while len(fresh) < sum(counts):
+        if (seed := next(stream)) not in used:
+            used.add(seed)
+            fresh.append(seed)
+    left = iter(fresh)
+    return ConfirmationSeeds(*(tuple(islice(left, number)) for number in counts))
 
 
 def _seed(text: str) -> int:
@@ -90,16 +79,20 @@ def due(state: RunState) -> ComparisonAsked | None:
     seeds, best = confirmation_seeds(plan), winner(state)
     base = Configuration(name=BASELINE, point=plan.space.baseline)
     if name == "reference":
-        pairs = list(_reference(base, wanted, seeds))
+        pairs = [(base, (*seeds.picking, *seeds.verdict))]
+        if wanted.incumbent is not None:
+            pairs += [(Configuration(name=INCUMBENT, point=wanted.incumbent), seeds.verdict)]
+        own = seeds.verdict[: wanted.control_seeds]
+        pairs += [(_varied(base, one, one.label), own) for one in wanted.controls if own]
     elif name == "finalists":
         pairs = [(finalist, seeds.picking) for finalist in finalists(state)]
-    elif name == "winner":
+    else:
         assert best is not None, "some finalist has a score"
         pairs = [(best, seeds.verdict)]
-    else:
-        assert best is not None, "a winner was found"
+    if name == "long_run":
         assert wanted.long_run is not None, "it was planned"
-        pairs = [(_varied(one, wanted.long_run.variant), seeds.long_run) for one in (base, best)]
+        both, variant = (base, pairs[0][0]), wanted.long_run.variant
+        pairs = [(_varied(one, variant), seeds.long_run) for one in both]
     configurations, each = zip(*pairs, strict=True)
     return ComparisonAsked(comparison=name, configurations=configurations, seeds=each)
 
@@ -116,18 +109,6 @@ def short_evaluations(state: RunState) -> ComparisonAsked:
     return ComparisonAsked(comparison="proxy", configurations=configurations, seeds=seeds)
 
 
-def _reference(
-    base: Configuration, wanted: Confirmation, seeds: ConfirmationSeeds
-) -> Iterator[tuple[Configuration, Seeds]]:
-    """Yield the baseline on all fresh seeds, an earlier winner and each control on some of them."""
-    yield base, (*seeds.picking, *seeds.verdict)
-    if wanted.incumbent is not None:
-        yield Configuration(name=INCUMBENT, point=wanted.incumbent), seeds.verdict
-    for control in wanted.controls if wanted.control_seeds else ():
-        varied = _varied(base, control).model_copy(update={"name": control.label})
-        yield varied, seeds.verdict[: wanted.control_seeds]
-
-
-def _varied(own: Configuration, variant: Variant) -> Configuration:
+def _varied(own: Configuration, variant: Variant, name: str | None = None) -> Configuration:
     changed = {"settings": variant.settings, "cost_factor": variant.cost_factor}
-    return own.model_copy(update=changed)
+    return own.model_copy(update={**changed, "name": name or own.name})

@@ -8,14 +8,14 @@ methods: another look at the jackknife", Annals of Statistics 7 (1979) 1-26).
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapreplace
 from math import ceil, log, sqrt
 from operator import itemgetter
 from pathlib import Path
 from random import Random
-from statistics import fmean, median, pstdev, quantiles
+from statistics import fmean, median, stdev
 from typing import Literal, NamedTuple
 
 from budgets.accounts import MS_PER_HOUR
@@ -238,10 +238,9 @@ def forecast_of(
     )
 
 
-def _hours(seconds: tuple[float, ...], tenth: int) -> float:
+def _hours(seconds: Sequence[float], tenth: int) -> float:
     """Return a quantile, in tenths, as hours."""
-    both = (*seconds, *seconds)[: max(2, len(seconds))]  # of one, itself
-    return quantiles(both, n=10, method="inclusive")[tenth - 1] / 3600
+    return sorted(seconds)[(len(seconds) - 1) * tenth // 10] / 3600
 
 
 def work_of(plan: Plan) -> Work:
@@ -286,11 +285,7 @@ def _simulated(
 
 
 class _Queue:
-    """One simulated run: the device that becomes free first takes the next evaluation.
-
-    A failed evaluation is repeated once; the failure rate is drawn from its posterior given the
-    calibration (Jeffreys' prior).
-    """
+    """One simulated run: the device that becomes free first takes the next evaluation."""
 
     def __init__(
         self, calibration: Calibration, random: Random, devices: int, stagger: float
@@ -298,12 +293,10 @@ class _Queue:
         self.now = STARTUP_SECONDS  # nothing begins earlier
         self.busy = 0.0
         self._free = [self.now + place * stagger for place in range(devices)]  # a heap
-        self._random, self._seconds = random, calibration.median_seconds
-        self._mean = self._spread = self._rate = 0.0
+        self._random, self._mean, self._spread = random, log(calibration.median_seconds), 0.0
         if (count := len(calibration.samples)) > 1:
             logs = random.choices([log(sample.seconds) for sample in calibration.samples], k=count)
-            self._mean, self._spread = fmean(logs), pstdev(logs) * sqrt(count / (count - 1))
-            self._rate = random.betavariate(calibration.failed + 0.5, count + 0.5)
+            self._mean, self._spread = fmean(logs), stdev(logs)
 
     @property
     def next_start(self) -> float:
@@ -313,17 +306,11 @@ class _Queue:
         """Begin these evaluations; return when the last of them ends."""
         ends = [self.now]
         for length in lengths:
-            seconds = length * self._one()
+            seconds = length * self._random.lognormvariate(self._mean, self._spread)
             self.busy += seconds
             ends.append(self.next_start + seconds + GAP_SECONDS)
             heapreplace(self._free, ends[-1])
         return max(ends)
-
-    def _one(self) -> float:
-        if not self._rate:
-            return self._seconds
-        attempts = 1 + (self._random.random() < self._rate)
-        return sum(self._random.lognormvariate(self._mean, self._spread) for _ in range(attempts))
 
 
 def detectable_gain(plan: Plan) -> float | None:

@@ -34,7 +34,7 @@ from orchestrator.plan.resolve import Succession, search_plan
 
 # The checklist before anything is paid for
 
-Answer = Literal["pass", "fail", "unknown"]
+Verdict = Literal["pass", "fail", "unknown"]
 
 UNMEASURED = f"not measured here: {PROGRAM} calibrate with the same --objective and --set"
 
@@ -47,7 +47,7 @@ class Item(NamedTuple):
     """A question and its answer."""
 
     question: str
-    verdict: Answer
+    verdict: Verdict
     why: str
 
 
@@ -58,65 +58,54 @@ def checklist(  # noqa: PLR0913, PLR0917 - what the answers rest on
     now: datetime,
     at_once: int,
     knobs: Known | None = None,
-) -> tuple[Item, ...]:
-    """Return every question with its answer, in a fixed order.
+) -> Iterator[Item]:
+    """Yield every question with its answer, in a fixed order.
 
     `at_once` evaluations run. Without `knobs` the run searches none.
     """
-    price, most = plan.price_per_device_hour, plan.caps
-    by_money = {
-        "--max-device-hours": most.device_hours,
-        "--max-cost": most.cost and most.cost / price,
-    }
+    why = "a smoke test: it decides nothing"
+    if plan.campaign is not None and len(plan.campaign.seeds) > 1:
+        why = f"full: {len(plan.campaign.seeds)} seeds tell effects from chance"
+    elif plan.confirmation is not None:
+        why = "full: it ends with a verdict"
+    yield Item("Smoke test or full run?", "pass", why)
+
+    samples, limit = () if times.calibration is None else times.calibration.samples, plan.limits
+    verdict: Verdict = "unknown"
+    why = f"{limit.wall_seconds:g} s; {UNMEASURED}"
+    if samples:
+        share = limit.wall_seconds / max(sample.seconds for sample in samples)
+        verdict = _passes(share > 1 and times.timeouts <= MOST_TIMEOUTS)
+        why = f"{share:.1f} x the longest measured; {times.timeouts:.0%} were killed at theirs"
+    yield Item("Is the limit of an evaluation intentional?", verdict, why)
+
+    batch = plan.resolved.per_generation
+    idle = -batch % at_once / (batch + -batch % at_once)  # in the last round of a generation
+    why = f"{batch} evaluations at a time on {at_once}, {idle:.0%} of the time idle"
+    yield Item("Is it as parallel as its devices?", _passes(idle <= MOST_IDLE), why)
+
+    verdict, why = "unknown" if times.origin == "none" else "fail", UNMEASURED
+    if samples:
+        verdict, why = _passes(len(samples) >= LEAST_SAMPLES), f"measured on {len(samples)} seeds"
+    yield Item("Does a pilot confirm the time of an evaluation?", verdict, why)
+
     hours, device_hours = None, None
     if forecast is not None:
         hours, device_hours = forecast.hours_free, forecast.device_hours_free
-    wall, caps = _fits(hours, hours_allowed(most, now)), _fits(device_hours, by_money)
-    return (
-        Item("Smoke test or full run?", "pass", _purpose(plan)),
-        Item("Is the limit of an evaluation intentional?", *_limit(plan, times)),
-        Item("Is it as parallel as its devices?", *_parallel(plan, at_once)),
-        Item("Does a pilot confirm the time of an evaluation?", *_pilot(times)),
-        Item("Is the wall clock acceptable?", *wall),
-        Item("Does it fit under the caps on device time and cost?", *caps),
-        *(() if knobs is None else (knobs_item(knobs),)),
-    )
+    verdict, why = _fits(hours, hours_allowed(plan.caps, now))
+    yield Item("Is the wall clock acceptable?", verdict, why)
+
+    cap, price = plan.caps.cost, plan.price_per_device_hour
+    limits = {"--max-device-hours": plan.caps.device_hours, "--max-cost": cap and cap / price}
+    verdict, why = _fits(device_hours, limits, without="pass")
+    yield Item("Does it fit under the caps on device time and cost?", verdict, why)
+
+    if knobs is not None:
+        yield knobs_item(knobs)
 
 
-def _purpose(plan: Plan) -> str:
-    if plan.campaign is not None and len(plan.campaign.seeds) > 1:
-        return f"full: {len(plan.campaign.seeds)} seeds tell effects from chance"
-    if plan.confirmation is not None:
-        return "full: it ends with a verdict"
-    return "a smoke test: it decides nothing"
-
-
-def _limit(plan: Plan, times: Times) -> tuple[Answer, str]:
-    seconds = plan.limits.wall_seconds
-    if times.origin != "measured" or times.calibration is None:
-        return "unknown", f"{seconds:g} s; {UNMEASURED}"
-    longest = max(sample.seconds for sample in times.calibration.samples)
-    is_hit = seconds <= longest or times.timeouts > MOST_TIMEOUTS
-    return "fail" if is_hit else "pass", (
-        f"{seconds:g} s, {seconds / longest:.1f} x the longest measured; {times.timeouts:.0%} were "
-        "killed at it"
-    )
-
-
-def _parallel(plan: Plan, devices: int) -> tuple[Answer, str]:
-    batch = plan.resolved.per_generation
-    idle = -batch % devices / (batch + -batch % devices)  # in the last round of a generation
-    said = f"{batch} evaluations at a time on {devices}, {idle:.0%} of the time idle"
-    return ("fail" if idle > MOST_IDLE else "pass"), said
-
-
-def _pilot(times: Times) -> tuple[Answer, str]:
-    if times.origin == "none":
-        return "unknown", UNMEASURED
-    if times.origin != "measured" or times.calibration is None:
-        return "fail", UNMEASURED
-    samples = len(times.calibration.samples)
-    return ("pass" if samples >= LEAST_SAMPLES else "fail"), f"measured on {samples} seeds"
+def _passes(is_good: bool) -> Verdict:
+    return "pass" if is_good else "fail"
 
 
 def hours_allowed(caps: Caps, now: datetime) -> dict[str, float | None]:
@@ -127,23 +116,22 @@ def hours_allowed(caps: Caps, now: datetime) -> dict[str, float | None]:
     return {"--window": left, "--max-hours": caps.hours}
 
 
-def _fits(needed: float | None, limits: Mapping[str, float | None]) -> tuple[Answer, str]:
-    """Whether the hours that must be free are; without a limit, only what costs nothing passes."""
+def _fits(
+    needed: float | None, limits: Mapping[str, float | None], without: Verdict = "unknown"
+) -> tuple[Verdict, str]:
+    """Whether the hours that must be free are; `without` is the answer where there is no limit."""
     allowed = {name: most for name, most in limits.items() if most is not None}
     said = UNMEASURED if needed is None else f"{duration(3600 * needed)} must be free"
     if not allowed:
-        none = f"no {' or '.join(limits)}"
-        return ("unknown", f"{said}; {none}") if "--window" in limits else ("pass", none)
+        return without, f"{said}; no {' or '.join(limits)}"
     said += "".join(f"; {name} allows {duration(3600 * most)}" for name, most in allowed.items())
-    if needed is None:
-        return "unknown", said
-    return ("pass" if needed <= min(allowed.values()) else "fail"), said
+    return "unknown" if needed is None else _passes(needed <= min(allowed.values())), said
 
 
 def knobs_item(known: Known) -> Item:
     """Return whether checks have shown that the knobs move the score."""
     said = f"{len(known.alive)} of {sum(map(len, known))} knobs are shown to move the score"
-    verdict: Answer = "unknown" if known.neither else "pass"
+    verdict: Verdict = "unknown" if known.neither else "pass"
     if known.dead:
         verdict, said = "fail", f"{said}; {', '.join(known.dead)} did not when checked"
     elif known.neither:
@@ -253,7 +241,7 @@ def page_of(config: Config, devices: Devices, succession: Succession | None = No
         own = config.having({"search.tier": tier})
         plan = search_plan(own, devices, times.calibration, succession)
         forecast = forecast_of(plan, calibrates=times.calibrates)
-        items = checklist(plan, times, forecast, now, devices.count, known)
+        items = tuple(checklist(plan, times, forecast, now, devices.count, known))
         pages.append(TierPage(plan, forecast, items))
     return Page(objective, times, tuple(pages))
 

@@ -82,10 +82,13 @@ def carried(run_id: str, state: RunState, space: SearchSpace) -> tuple[Point, tu
 def _require_same_objective(run_id: str, earlier: Plan, config: Config) -> None:
     """Raise ValueError unless both tune the same on the same data; `expanded` adds knobs."""
     objective, variant = config.tuned, config.search.variant
-    there = {"objective": earlier.objective.name, **earlier.objective.settings}
-    here = {"objective": objective.spec.name, **objective.spec.settings}
-    there |= {"direction": earlier.direction, "provenance": earlier.provenance}
-    here |= {"direction": config.direction, "provenance": dict(objective.provenance)}
+    there, here = (
+        {"objective": spec.name, **spec.settings, "direction": direction, **provenance}
+        for spec, direction, provenance in (
+            (earlier.objective, earlier.direction, earlier.provenance),
+            (objective.spec, config.direction, objective.provenance),
+        )
+    )
     if variant == "expanded":
         here |= {name: there.get(name) for name in ("space", "knobs")}  # compared one by one
     changed = list(differing("", there, here))
@@ -176,8 +179,8 @@ def objection(source: Source, rule: str) -> str:
     """Return what the rule `go` or `unproven_knobs` objects to in following that run."""
     if rule == "go":
         return f"phase 2 follows a Go, and {source.run_id} {_verdict(source)}"
-    names = ", ".join(source.unproven)
-    return f"no finished check has shown that these knobs move the score: {names}"
+    check = f"`{PROGRAM} check knobs --knobs {','.join(source.unproven)}`"
+    return f"no check of these knobs has shown that they move the score: {check}"
 
 
 def _verdict(source: Source) -> str:
@@ -185,15 +188,10 @@ def _verdict(source: Source) -> str:
 
 
 def objections(source: Source) -> dict[str, str]:
-    """Return what speaks against following that run, by rule, with the remedies."""
-    check = f"{PROGRAM} check knobs --knobs {','.join(source.unproven)}"
-    remedies = {
-        "go": "Follow a run that says Go",
-        "unproven_knobs": f"Check them with `{check}` and the same --objective and --set",
-    }
+    """Return what speaks against following that run, by rule."""
     return {
-        one.rule: f"{objection(source, one.rule)}. {remedies[one.rule]}, or begin all the same "
-        f'with --override {one.rule} --reason "..."'
+        one.rule: f"{objection(source, one.rule)}. To begin all the same: --override {one.rule} "
+        '--reason "..."'
         for one in follows_a_go(source)
     }
 

@@ -178,7 +178,8 @@ def sizing_of(config: Config, devices: int) -> Sizing:
     seeds, generations = search.seeds_per_candidate or shape.seeds_per_candidate, shape.generations
     if seeds != shape.seeds_per_candidate:
         reasons.append(f"{seeds} instead of {shape.seeds_per_candidate} seeds a candidate")
-    each, cap = shape.population * seeds, _most_evaluations(config, sizing.nominal)
+    each, tiers = shape.population * seeds, sizing.nominal.evaluations
+    cap = min(config.budget.max_evals or tiers, tiers)
     if cap < each:
         raise ValueError(
             f"at most {cap} evaluations (the tier's, or --max-evals) do not pay for one generation "
@@ -192,11 +193,6 @@ def sizing_of(config: Config, devices: int) -> Sizing:
             generations = most
     changed = {"seeds_per_candidate": seeds, "generations": generations}
     return Sizing(sizing.nominal, shape.model_copy(update=changed), tuple(reasons))
-
-
-def _most_evaluations(config: Config, nominal: Envelope) -> int:
-    """Return the tier's E, or the configured limit if that is less."""
-    return min(config.budget.max_evals or nominal.evaluations, nominal.evaluations)
 
 
 # Plans
@@ -220,7 +216,7 @@ def search_plan(
     search, sizing = config.search, sizing_of(config, devices.count)
     source, sigma0, shape = succession or (None, None, None)
     start = config.tuned.space.baseline if source is None else source.point
-    cap = _most_evaluations(config, sizing.nominal)
+    cap = min(config.budget.max_evals or sizing.nominal.evaluations, sizing.nominal.evaluations)
     if search.generations is not None:  # an amendment that raises it pays for more of them
         cap = min(cap, search.generations * sizing.resolved.per_generation)
     plan = plan_of(
@@ -326,8 +322,6 @@ def confirmation_for(config: Config, source: Source | None = None) -> Confirmati
     is_smoke_test = config.search.tier == "min" and source is None
     if is_smoke_test or verdict.confirm_seeds == 0:
         return None
-    if verdict.confirm_seeds == 1:
-        raise ValueError("verdict.confirm_seeds: expected 2 or more, or 0 for none, got 1")
     if 0 < verdict.long_run <= 1:
         raise ValueError(
             f"verdict.long_run: expected a factor above 1, or 0 for none, got {verdict.long_run:g}"

@@ -55,14 +55,6 @@ def test_waiting_for_the_slowest_costs_more_than_the_mean(calibrated: Calibrated
     assert found == taken(plan(8, **ALONE), uneven), "equal plans, equal figures"
 
 
-def test_failures_of_the_calibration_make_evaluations_again(calibrated: Calibrated) -> None:
-    healthy, failing = (
-        taken(plan(1), calibrated((1.0,) * 8, (60.0,) * 8, failed=failed)) for failed in (0, 4)
-    )
-    share = failing.device_hours_p50 / healthy.device_hours_p50
-    assert share == pytest.approx(1 + 4.5 / 13, abs=0.1)
-
-
 def test_what_is_not_measured_is_calibrated_first() -> None:
     """8 evaluations on 4 devices: two rounds before the search; a stated time is not measured."""
     own = plan(4, **ALONE)
