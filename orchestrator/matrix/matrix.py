@@ -21,11 +21,9 @@ from orchestrator.plan.phase2 import followed, permits, recorded_again
 from orchestrator.plan.resolve import (
     Overrides,
     calibration_name,
-    caps_for,
     family_of,
     no_share,
     plan_of,
-    refuse_the_past,
     run_directory,
     run_name,
     search_plan,
@@ -79,20 +77,11 @@ class Matrix:
         """
         if self.name:
             return self.name
-        evaluation, objective = self.config.evaluation, self.config.tuned
-        request = (
-            self.points,
-            self.fields,
-            evaluation.seed,
-            evaluation.limit_seconds,
-            evaluation.stall_seconds,
-            self.seeds,
-            caps_for(self.config, self.shape.evaluations),
-            self.config.budget.price_per_device_hour,
-            self.config.direction,
-        )
-        is_calibration, family = self.phase == "calibration", family_of(objective, devices.kind)
-        family = calibration_name(objective, devices) if is_calibration else family
+        own, is_calibration = self.config, self.phase == "calibration"
+        evaluation = own.evaluation.model_copy(update={"assume_eval_seconds": None})
+        request = (self.points, self.fields, self.seeds, evaluation, own.budget, own.direction)
+        family = family_of(own.tuned, devices.kind)
+        family = calibration_name(own.tuned, devices) if is_calibration else family
         return f"{self.prefix}{family}-{short_hash(repr(request))}"
 
     def plan(self, devices: Devices, calibration: Calibration | None) -> Plan:
@@ -225,7 +214,7 @@ def _planned(
         permitted, overrides = permits(succession.source, overrides)
     # refuse what cannot be planned before a calibration is paid for
     outline = search_plan(config, slots, None, succession)
-    refuse_the_past(window_of(config.budget), session.clock.now())
+    window_of(config.budget, session.clock.now())  # which may be over
     for reason in why_no_go(outline):
         session.say(f"Warning: {reason}.")
     has_checks = not config.objective.startswith(CALLABLE)  # no command can name a callable

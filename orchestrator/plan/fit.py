@@ -29,7 +29,7 @@ from orchestrator.plan.forecast import (
     scaled,
 )
 from orchestrator.plan.page import hours_allowed
-from orchestrator.plan.resolve import Succession, caps_for, refuse_the_past, search_plan, why_no_go
+from orchestrator.plan.resolve import Succession, caps_for, search_plan, why_no_go, window_of
 
 MUCH = 0.5  # of the window: if as much stays unused, more is offered
 FACTORS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)  # of the FLOPs, to try
@@ -39,9 +39,8 @@ AS_ASKED = "as asked"
 
 def available(config: Config, now: datetime) -> float:
     """Return the hours for evaluations that a budget leaves. Raises ValueError without a limit."""
-    caps = caps_for(config, 1)
-    refuse_the_past(caps.window, now)
-    hours = [own for own in hours_allowed(caps, now).values() if own is not None]
+    window_of(config.budget, now)  # which may be over
+    hours = [own for own in hours_allowed(caps_for(config, 1), now).values() if own is not None]
     if not hours:
         raise ValueError("--fit: into what? Give --window 12h, a moment, or --max-hours")
     return min(hours)

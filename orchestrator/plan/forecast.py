@@ -8,7 +8,7 @@ methods: another look at the jackknife", Annals of Statistics 7 (1979) 1-26).
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapreplace
 from math import ceil, log, sqrt
@@ -175,9 +175,6 @@ STARTUP_SECONDS = 10.0
 GAP_SECONDS = 0.03
 """Assumed: of a device, before and after each evaluation."""
 
-Lengths = tuple[float, ...]
-"""Costs of evaluations, relative to one of the search."""
-
 
 @dataclass(frozen=True)
 class Forecast:
@@ -194,15 +191,6 @@ class Forecast:
     device_hours_free: float  # what a cap on device-hours must leave free
 
 
-class Work(NamedTuple):
-    """A plan's evaluations in the order of the run."""
-
-    generations: tuple[Lengths, ...]
-    reference: Lengths = ()  # on devices that a generation leaves idle
-    comparisons: tuple[Lengths, ...] = ()
-    long_run: Lengths = ()
-
-
 def forecast_of(
     plan: Plan, at_once: int | None = None, *, calibrates: bool = False
 ) -> Forecast | None:
@@ -214,18 +202,19 @@ def forecast_of(
     calibration, devices, work = plan.calibration, at_once or plan.devices.count, work_of(plan)
     if calibration is None:
         return None
-    stagger = 0.0 if plan.campaign is None else plan.campaign.stagger_seconds
-    over, longer, busy = zip(*_simulated(work, calibration, devices, stagger), strict=True)
-    typical, whole = calibration.median_seconds / 3600, plan.limits.reserve_ms / MS_PER_HOUR
+    over, longer, busy = zip(*_simulated(plan, work, calibration, devices), strict=True)
+    typical, limits = calibration.median_seconds / 3600, plan.limits
     repeats = CALIBRATION_SEEDS if calibrates else 0
     calibrating, first = ceil(repeats / devices) * typical, repeats * typical
-    longest = max(length for generation in work.generations for length in generation)
+    longest = max(work["generation"])
     # The last attempt of the search, and of the verdict, must find its whole reservation free.
-    last = max(0.0, plan.limits.stretched(longest).reserve_ms / MS_PER_HOUR - typical * longest)
-    last += 0.0 if plan.confirmation is None else whole
-    batches = (*work.generations, work.reference, *work.comparisons)
+    last = max(0.0, limits.stretched(longest).reserve_ms / MS_PER_HOUR - typical * longest)
+    last += 0.0 if plan.confirmation is None else limits.reserve_ms / MS_PER_HOUR
+    planned = {name: lengths for name, lengths in work.items() if name != "long_run"}
     by_the_rules = STARTUP_SECONDS / 3600 + sum(
-        expected(len(batch), sum(batch), calibration, devices).hours for batch in batches if batch
+        expected(len(lengths), sum(lengths), calibration, devices).hours
+        * (plan.resolved.generations if name == "generation" else 1)
+        for name, lengths in planned.items()
     )
     p90 = _hours(over, 9)
     return Forecast(
@@ -234,7 +223,7 @@ def forecast_of(
         device_hours_p50=first + _hours(busy, 5),
         long_run_hours_p50=_hours(longer, 5),
         hours_free=calibrating + max(p90, by_the_rules) + _hours(longer, 9) + last,
-        device_hours_free=first + _hours(busy, 9) + sum(work.long_run) * typical + last,
+        device_hours_free=first + _hours(busy, 9) + sum(work.get("long_run", ())) * typical + last,
     )
 
 
@@ -243,45 +232,45 @@ def _hours(seconds: Sequence[float], tenth: int) -> float:
     return sorted(seconds)[(len(seconds) - 1) * tenth // 10] / 3600
 
 
-def work_of(plan: Plan) -> Work:
-    """Return the evaluations of a plan."""
-    generation: Lengths = (1.0,) * plan.resolved.per_generation
+def work_of(plan: Plan) -> dict[str, tuple[float, ...]]:
+    """Return the costs of the evaluations of each generation and comparison.
+
+    They are relative to an evaluation of the search.
+    """
+    work: dict[str, tuple[float, ...]] = {"generation": (1.0,) * plan.resolved.per_generation}
     if plan.campaign is not None:  # all conditions on a seed, then the next seed
         lengths = tuple(condition.cost_factor for condition in plan.campaign.conditions)
-        generation = lengths * plan.resolved.seeds_per_candidate
-    generations = (generation,) * plan.resolved.generations
-    if plan.confirmation is None:
-        return Work(generations)
-    sizes = plan.confirmation.sizes()
-    batches = {name: (cost / count,) * count for name, (count, cost) in sizes.items() if count}
-    comparisons = (batches["finalists"], batches["winner"])
-    return Work(generations, batches["reference"], comparisons, batches.get("long_run", ()))
+        work["generation"] = lengths * plan.resolved.seeds_per_candidate
+    sizes = {} if plan.confirmation is None else plan.confirmation.sizes()
+    return {**work, **{name: (cost / n,) * n for name, (n, cost) in sizes.items() if n}}
 
 
 def _simulated(
-    work: Work, calibration: Calibration, devices: int, stagger: float
+    plan: Plan, work: Mapping[str, tuple[float, ...]], calibration: Calibration, devices: int
 ) -> Iterator[tuple[float, float, float]]:
     """Yield, for each simulated run, the seconds from the command's start until the verdict, those
     of the long run, and those of all devices together without the long run.
 
-    Devices begin `stagger` seconds apart.
+    The reference fills the devices that generations leave idle.
     """
-    count = sum(map(len, (*work.generations, work.reference, *work.comparisons)))
+    generations, reference = plan.resolved.generations, work.get("reference", ())
+    count = generations * len(work["generation"]) + sum(map(len, work.values()))
     runs = min(MOST_RUNS, max(LEAST_RUNS, MOST_EVALUATIONS // count))
     random = Random(SEED)  # noqa: S311 - no secret
+    stagger = 0.0 if plan.campaign is None else plan.campaign.stagger_seconds
     for _ in range(runs if len(calibration.samples) > 1 else 1):
-        queue, reference = _Queue(calibration, random, devices, stagger), deque(work.reference)
+        queue, waiting = _Queue(calibration, random, devices, stagger), deque(reference)
         filled = queue.now
-        for generation in work.generations:
-            end = queue.begin(generation)
-            while reference and queue.next_start < end:
-                filled = max(filled, queue.begin([reference.popleft()]))
+        for _ in range(generations):
+            end = queue.begin(work["generation"])
+            while waiting and queue.next_start < end:
+                filled = max(filled, queue.begin([waiting.popleft()]))
             queue.now = end
-        over = max(filled, queue.begin(reference))
-        for comparison in work.comparisons:
-            queue.now = over = max(over, queue.begin(comparison))
-        busy = queue.busy
-        yield over, queue.begin(work.long_run) - over, busy
+        queue.now = max(filled, queue.begin(waiting))
+        for name in ("finalists", "winner"):
+            queue.now = queue.begin(work.get(name, ()))
+        over, busy = queue.now, queue.busy
+        yield over, queue.begin(work.get("long_run", ())) - over, busy
 
 
 class _Queue:

@@ -132,10 +132,10 @@ def parse_hours(flag: str, text: str) -> float:
     return hours
 
 
-def window_of(budget: Budget) -> Window | None:
+def window_of(budget: Budget, now: datetime | None = None) -> Window | None:
     """Return the budget's window: a duration, or a moment (ISO 8601; local time without a zone).
 
-    Raises ValueError, naming the flag.
+    Raises ValueError, naming the flag; of a run that begins `now`, also if it is too near.
     """
     if (text := budget.window) is None:
         return None
@@ -151,16 +151,12 @@ def window_of(budget: Budget) -> Window | None:
             "--window: expected a duration such as 12h, or a moment such as 2026-11-27T18:00, "
             f"got {text!r}"
         ) from None
-    return Window(until=until, margin_seconds=margin)
-
-
-def refuse_the_past(window: Window | None, now: datetime) -> None:
-    """Raise ValueError if the window ends before any evaluation could."""
-    if window is not None and 3600 * window.hours_from(now) <= window.margin_seconds:
+    if now is not None and (until - now).total_seconds() <= margin:
         raise ValueError(
-            f"--window: expected a moment more than {window.margin_seconds:g} s ahead (the "
-            f"budget.safety_margin), got {window.until}"
+            f"--window: expected a moment more than {margin:g} s ahead (the budget.safety_margin), "
+            f"got {until}"
         )
+    return Window(until=until, margin_seconds=margin)
 
 
 # Sizes
@@ -202,8 +198,8 @@ class Succession(NamedTuple):
     """What a phase 2 takes over from its phase 1, beside its point."""
 
     source: Source
-    sigma0: float | None = None  # None: the default
-    shape: tuple[tuple[float, ...], ...] | None = None
+    sigma0: float
+    shape: tuple[tuple[float, ...], ...] | None
 
 
 def search_plan(

@@ -36,7 +36,7 @@ def test_the_reference_panel_fills_what_generations_leave_idle() -> None:
     """8 x 15 on 3 devices: 15 x 3 rounds, one slot idle in each generation, for 11 evaluations;
     then 12 finalists and 8 of the winner in 4 and 3 rounds."""
     own = plan(3, population=8, long_run=0.0)
-    assert len(work_of(own).reference) == 11
+    assert len(work_of(own)["reference"]) == 11
     assert 60 * taken(own).hours_p50 == pytest.approx(45 + 4 + 3)
 
 
