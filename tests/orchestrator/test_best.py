@@ -75,21 +75,6 @@ def test_a_knob_says_how_far_it_moved(confirmed: Path, told: Told) -> None:
     assert first["moved"] == pytest.approx((first["value"] - first["baseline"]) / 2)
 
 
-def test_an_objective_that_cannot_be_loaded_any_more_leaves_the_knobs(
-    plain: Path, command: "Command", told: Told, tamper: Tamper
-) -> None:
-    def forge(lines: Lines) -> None:
-        lines[0]["event"]["plan"]["objective"]["name"] = "gone\x1b[2J\u202e"
-
-    tamper(plain, forge)
-    assert len(told()["recommended"]["knobs"]) == 10
-    assert told()["recommended"]["arguments"] is None
-    answer = command("best")
-    assert "unknown objective" in answer.out
-    assert not {"\x1b", "\u202e"} & set(answer.out)
-    assert command("best", "--as", "toml").code == 2
-
-
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [

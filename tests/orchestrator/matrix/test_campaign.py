@@ -1,13 +1,16 @@
-"""`run FILE` of a campaign: one run, one ledger, and all that a ledger promises."""
+"""Campaigns as people write them, and `run FILE`: one ledger with all that it promises."""
 
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
 import pytest
 
+from orchestrator.config import Config, Layers, resolve
+from orchestrator.matrix.campaign import SAFE_NAME, Staggered, campaign_from, changed_by, factors_of
 from orchestrator.verify import verify
 from tests.ledgers import state_of
 
@@ -69,13 +72,6 @@ def test_no_more_run_at_once_than_the_campaign_allows(
 
 
 # Budgets
-
-
-def test_a_campaign_that_a_cap_on_evaluations_does_not_pay_for_does_not_begin(
-    run: Run, tmp_path: Path
-) -> None:
-    assert run(CAMPAIGN, "--max-evals", "5").code == 2
-    assert not (tmp_path / "runs").exists()
 
 
 def test_a_longer_condition_has_longer_limits(run: Run, toy: Path) -> None:
@@ -154,3 +150,169 @@ def test_a_forged_campaign_is_found(
 ) -> None:
     tamper(copy, forge)
     assert named in str(verify(copy).divergence)
+
+
+Describe = Callable[..., Config]
+
+SPHERE = 'objective = "sphere"\n[training]\ndimension = 2\n'
+
+
+@pytest.fixture
+def describe(tmp_path: Path) -> Describe:
+    """`describe(text, name="c.toml")`: what a file of that text, about a sphere, comes to."""
+
+    def of(text: str, name: str = "c.toml", above: str = SPHERE) -> Config:
+        file = tmp_path / name
+        file.write_text(f"{above}{text}", encoding="utf-8")
+        return resolve(Layers(file))
+
+    return of
+
+
+def entry(name: str, *settings: str) -> str:
+    return "\n".join(["[[campaign.conditions]]", f'name = "{name}"', *settings, ""])
+
+
+# Factorials
+
+
+def test_too_many_combinations_are_refused_without_making_them() -> None:
+    said: dict[str, Any] = {"objective": "sphere", "campaign.name": "c"}
+    said |= {f"factors.{name}": {str(n): {} for n in range(100)} for name in "abcdef"}
+    config = resolve(Layers(flags={key: (value, "--set") for key, value in said.items()}))
+    with pytest.raises(ValueError, match="1000000000000"):
+        campaign_from(config)
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        *((True, "true"), (3, "3"), (0.0, "0"), (0.5, "0.5"), (1e-5, "1e-05"), (3e10, "3e10")),
+        *((0.1234567, "0.1234567"), ("adamw", "adamw"), ("a+b", "a+b")),
+    ],
+)
+def test_a_level_is_called_after_its_value(value: Any, name: str) -> None:
+    factors = factors_of({"x": [value]})
+    assert factors == {"x": {name: {"x": value}}}
+    assert SAFE_NAME.fullmatch(f"x{name}")
+
+
+NO_CONTROLS = "\n[campaign]\ncontrols = false\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "cells"),
+    [
+        ('"training.noise" = [0.01]', {"noise0.01": {"training.noise": 0.01}}),
+        (
+            "hard.yes = { noise = 0.1, training.seed_noise = 0.05 }",
+            {"hardyes": {"training.noise": 0.1, "training.seed_noise": 0.05}},
+        ),
+    ],
+)
+def test_a_factor_may_say_its_table_and_a_level_its_name(
+    text: str, cells: dict[str, Any], describe: Describe
+) -> None:
+    config = describe(f"[factors]\n{text}{NO_CONTROLS}")
+    assert {one.name: changed_by(one) for one in campaign_from(config).conditions} == cells
+
+
+# Together
+
+
+def test_conditions_come_first_then_the_factorial_then_the_controls(describe: Describe) -> None:
+    factors = "[factors]\nnoise = [0.01, 0.02]\n[campaign]\nseeds = [5, 7]\n"
+    campaign = campaign_from(describe(factors + entry("own", "available = 0.2")))
+    names = ["own", "noise0.01", "noise0.02", "default_base"]
+    assert [cell.name for cell in campaign.conditions] == names
+    assert [cell.control for cell in campaign.conditions] == [False, False, False, True]
+    assert campaign.conditions[0].settings == {"available": 0.2}
+    assert [run for *_, run in campaign.runs][:3] == ["own_s5", "own_s7", "noise0.01_s5"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[factors]\nnoise = [0.0, 0.01]\n", "[factors.hard]\nno = {}\nyes = { noise = 0.01 }\n"],
+)
+def test_a_cell_that_is_the_configuration_itself_is_the_control(
+    text: str, describe: Describe
+) -> None:
+    assert [(bool(c.levels), c.control) for c in campaign_from(describe(text)).conditions] == [
+        (True, True),
+        (True, False),
+    ]
+
+
+# What is refused
+
+
+HOSTILE = ["", "..", "a/b", "a b", "a\\nb", "caf\\u00e9", "-x"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(entry(name, "noise = 0.01") for name in [*HOSTILE, "x" * 101, "$(ls)"]),
+        '[factors]\nnoise = ["../x"]',
+        '[factors.hard]\n"a/b" = { noise = 0.01 }',
+    ],
+)
+def test_a_condition_that_no_file_can_be_called_after_is_refused(
+    text: str, describe: Describe
+) -> None:
+    with pytest.raises(ValueError, match=r"^condition '"):
+        campaign_from(describe(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        entry("a") + entry("A"),
+        entry("noise0.01", "available = 0.1") + "[factors]\nnoise=[0.01]",
+        "[factors.a]\n1_b2 = { noise = 0.1 }\n1 = { noise = 0.2 }\n[factors.b]\n2_b2={}\n2={}\n",
+    ],
+)
+def test_names_that_a_file_system_takes_for_one_are_refused(text: str, describe: Describe) -> None:
+    with pytest.raises(ValueError, match="cannot be told apart"):
+        campaign_from(describe(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("[factors]\nnoise = 3\n", "factors.noise: expected a list"),
+        ("[factors]\nnoise = [[0.1]]\n", "factors.noise: expected a list"),
+        ("[factors]\nnoise = [0.1, 0.1]\n", "factors.noise: 0.1 is given twice"),
+        ("[factors]\nnosie = [0.1]\n", "condition nosie0.1: .*'nosie'"),
+        ('[factors]\nnoise = [0.1]\n"training.noise" = [0.2]\n', "noise is given twice"),
+        (entry("a", "noise = 0.1", "training.noise = 0.2"), "condition a: .* given twice"),
+        ("[[campaign.conditions]]\nnoise = 0.1\n", "entry 1: expected a name, got None"),
+        (entry("a", "noise = 0.1") + entry("b", "noise = 0.1"), "a and b are the same"),
+        (entry("a", "budget.max_evals = 3"), "condition a: budget.max_evals is the same for all"),
+        (entry("a", 'objective = "cliff"'), "'objective'"),
+    ],
+)
+def test_what_makes_no_campaign_is_refused_by_name(
+    text: str, named: str, describe: Describe
+) -> None:
+    with pytest.raises(ValueError, match=named):
+        campaign_from(describe(text))
+
+
+# What they take
+
+
+def test_one_more_is_admitted_every_so_many_seconds() -> None:
+    now = 100.0
+    pace, none = Staggered(8.0, lambda: now), Staggered(0.0, lambda: now)
+
+    def admits(in_flight: int, which: Staggered = pace) -> bool:
+        holds = dict.fromkeys(range(in_flight))
+        state: Any = SimpleNamespace(accounts=SimpleNamespace(holds=holds))
+        return which.admits(state)
+
+    assert (admits(0), admits(1), admits(99, none)) == (True, False, True)
+    now += 7.9
+    assert not admits(1)
+    now += 0.1
+    assert (admits(1), admits(2)) == (True, False)

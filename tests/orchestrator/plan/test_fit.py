@@ -76,14 +76,6 @@ def summary(found: list[Choice]) -> list[tuple[str, bool]]:
     return [(choice.what, choice.fits) for choice in found]
 
 
-@pytest.mark.parametrize(("minutes", "fits"), [(34.01, True), (33.99, False)])
-def test_a_plan_fits_when_its_last_attempts_whole_limit_does(minutes: float, fits: bool) -> None:
-    asked = choices(wanted(minutes))[0]
-    assert asked.forecast.hours_p50 == pytest.approx(30 * MINUTE)
-    assert asked.forecast.hours_free == pytest.approx(34 * MINUTE)
-    assert asked.fits == fits
-
-
 def test_generations_are_given_up_first_then_the_tier_then_the_training() -> None:
     found = choices(wanted(21.0))
     assert summary(found) == [

@@ -1,16 +1,24 @@
-"""What a search takes, evaluation by evaluation, and what must be free for it."""
+"""What an evaluation and a search take, what must be free for them, and how that is known."""
 
+import json
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from budgets.plan import Calibration, Devices, Plan
 from objectives import registry
-from objectives.api import ObjectiveSpec
-from orchestrator.plan.forecast import Forecast, detectable_gain, forecast_of, work_of
+from objectives.api import Objective, ObjectiveSpec
+from orchestrator.execution.engine import Engine
+from orchestrator.plan.forecast import Forecast, detectable_gain, forecast_of, times_here, work_of
 from orchestrator.plan.resolve import search_plan
+from orchestrator.records.runs import Result, load_state
 from tests.asking import config_for
+from tests.ledgers import cut
+
+if TYPE_CHECKING:
+    from tests.conftest import Answer, Command
 
 Calibrated = Callable[..., Calibration]
 pytestmark = pytest.mark.usefixtures("no_overheads")
@@ -40,13 +48,6 @@ def test_the_reference_panel_fills_what_generations_leave_idle() -> None:
     assert 60 * taken(own).hours_p50 == pytest.approx(45 + 4 + 3)
 
 
-def test_the_long_run_is_counted_apart() -> None:
-    """4 evaluations, each four times as long, on 2 devices."""
-    found = taken(plan(2))
-    assert 60 * found.long_run_hours_p50 == pytest.approx(8)
-    assert taken(plan(2, long_run=0.0)).hours_p50 == found.hours_p50
-
-
 def test_waiting_for_the_slowest_costs_more_than_the_mean(calibrated: Calibrated) -> None:
     uneven = calibrated((1.0,) * 6, (50.0, 55.0, 58.0, 62.0, 66.0, 72.0))
     found, even = taken(plan(8, **ALONE), uneven), taken(plan(8, **ALONE))
@@ -72,10 +73,6 @@ def test_last_attempts_limits_and_the_long_run_must_be_free_too() -> None:
     assert 60 * whole.device_hours_free == pytest.approx(120 + 31 + 16 + 4 + 5)
 
 
-def test_without_a_time_there_is_no_forecast() -> None:
-    assert forecast_of(plan().model_copy(update={"calibration": None})) is None
-
-
 @pytest.mark.parametrize(
     ("scores", "least"),
     [((1.00, 1.01, 0.99), 0.0198), ((1.0, 1.0), 0.0), ((0.1, 0.2, -0.3), None), ((1.0,), None)],
@@ -85,3 +82,105 @@ def test_the_noise_says_what_gain_a_verdict_would_see(
 ) -> None:
     found = detectable_gain(plan(8).model_copy(update={"calibration": calibrated(scores)}))
     assert (None if found is None else round(found, 4)) == least
+
+
+SETTINGS, FLOPS = {"noise": 0.01}, "target_flops=3e8"
+
+
+def sphere(**settings: float) -> Objective:
+    return registry.load(ObjectiveSpec(name="sphere", settings={**SETTINGS, **settings}))
+
+
+def one_device() -> Devices:
+    return Engine(kind="inline", workers=1).slots()
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory, run_search: Callable[..., Result]) -> Path:
+    """A calibration, and a search that was planned with it."""
+    root = tmp_path_factory.mktemp("root")
+    run_search(root, settings=SETTINGS)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("objective", "facts", "origin"),
+    [
+        (sphere(), {"count": 3}, "prior"),
+        (sphere(noise=0.02), {}, "none"),  # nobody counts its FLOPs
+        (sphere(), {"name": "another processor"}, "none"),
+        (sphere(), {"threads": 2}, "none"),
+        (registry.load(ObjectiveSpec(name="ellipsoid")), {}, "none"),
+    ],
+)
+def test_what_was_measured_elsewhere_or_of_something_else_does_not_count(
+    root: Path, objective: Objective, facts: dict[str, Any], origin: str
+) -> None:
+    found = times_here(root, objective, one_device().model_copy(update=facts))
+    assert found.origin == origin
+    if found.calibration is not None:
+        assert found.calibrates
+
+
+def test_the_nearest_calibration_is_named_and_scaled_by_exact_flops(command: "Command") -> None:
+    tiny = ("n_layer=1", "n_embd=16", "sequence_len=64", "val_windows=8")
+    sets = [word for setting in tiny for word in ("--set", setting)]
+    inline = ("--executor", "inline", "--workers", "1")
+    assert command("calibrate", *sets, *inline, "--set", FLOPS, "--seeds", "2").code == 0
+
+    def seconds(*more: str, flops: str = FLOPS) -> tuple[float, str]:
+        words = ("plan", *sets, *inline, *more, "--set", flops, "--json")
+        found = json.loads(command(*words).out)
+        return found["evaluation"]["seconds"], found["times"]["prior"] or ""
+
+    here, none = seconds()
+    assert none == ""
+    same_work, said = seconds("--set", "matrix_lr=0.01")
+    assert same_work == pytest.approx(here)
+    assert said.endswith(f"{here:.3g} s an evaluation, measured")
+    longer, said = seconds(flops="target_flops=3e9")
+    assert longer > 2 * here
+    assert "x its FLOPs" in said
+
+
+# Calibrations made again
+
+
+@pytest.fixture
+def calibrate(command: "Command") -> Callable[..., "Answer"]:
+    """`calibrate` on four seeds of a sphere, with more options."""
+    known = ("--objective", "sphere", "--executor", "inline", "--workers", "1", "--set")
+    return lambda *more: command("calibrate", *known, "noise=0.01", "--seeds", "4", *more)
+
+
+def made(folder: Path) -> list[str]:
+    return sorted(p.name for p in (folder / "artifacts/cmaes/calibration").iterdir())
+
+
+def test_the_newest_is_planned_with_and_one_that_was_interrupted_is_resumed(
+    calibrate: Callable[..., "Answer"], tmp_path: Path, run_search: Callable[..., Result]
+) -> None:
+    root = tmp_path / "artifacts/cmaes"
+    for again in ((), ("--again",), ("--again",)):
+        calibrate(*again)
+    first, _, last = made(tmp_path)
+    assert last == f"{first}-3"
+    cut(root / "calibration" / last, 4)
+    calibrate("--again")
+    assert len(made(tmp_path)) == 3
+    new = run_search(root, settings=SETTINGS)
+    assert new.state.plan.calibration is not None
+    assert new.state.plan.calibration.ledger == load_state(root / "calibration" / last).head
+
+
+def test_a_paused_one_goes_on_when_overridden(
+    calibrate: Callable[..., "Answer"], tmp_path: Path
+) -> None:
+    again = ("--set", "failure_rate=0.5", "--again")
+    overridden = ("--override", "crash_rate", "--reason", "known")
+    paused = calibrate(*again)
+    same = calibrate(*again, *overridden)
+    other = calibrate(*again, *overridden)
+    assert (paused.code, same.code, other.code) == (3, 0, 2)
+    assert "there is no such run yet" in other.err
+    assert len(made(tmp_path)) == 1

@@ -15,7 +15,7 @@ from budgets.ledger import LEDGER, Ledger
 from budgets.plan import Source
 from budgets.verdict import recommendation
 from objectives import registry
-from objectives.api import ObjectiveSpec
+from objectives.api import Objective, ObjectiveSpec
 from orchestrator.plan.phase2 import LEAST_STEP, MOST_STEP, landscapes, learned
 from orchestrator.records.runs import Result
 from orchestrator.run.session import system_clock
@@ -41,6 +41,10 @@ PHASE_2: dict[str, Any] = {
     "max_evals": 36,
     "run_id": "next",
 }
+
+
+def objective(dimension: int) -> Objective:
+    return registry.load(ObjectiveSpec(name="sphere", settings={"dimension": dimension}))
 
 
 @pytest.fixture(scope="session")
@@ -81,39 +85,25 @@ def test_a_search_begins_where_the_earlier_one_ended(root: Path, run_search: Run
     assert verify(result.directory).divergence is None
 
 
+@pytest.mark.parametrize("dimension", [3, 5])
 @given(data=st.data(), scale=st.floats(1e-3, 1.0))
 def test_learned_knobs_keep_their_block_and_the_others_get_the_first_step(
-    decided_root: Path, data: st.DataObject, scale: float
+    data: st.DataObject, scale: float, dimension: int
 ) -> None:
-    state = state_of(decided_root / "phase1" / SOURCE)
+    before, space = (objective(count).space for count in (3, dimension))
     factor = np.array(data.draw(st.lists(st.floats(-1, 1), min_size=9, max_size=9))).reshape(3, 3)
     seen = landscape((0.5,) * 3, scale, scale**2 * (factor @ factor.T + 0.1 * np.eye(3)))
-    dimension = data.draw(st.integers(3, 5))
-    spec = ObjectiveSpec(name="sphere", settings={"dimension": dimension})
-    request = config_for("phase1", "min", registry.load(spec))
-    names = [knob.name for knob in request.tuned.space.knobs]
-    source = Source(
-        run_id=SOURCE,
-        head=state.head,
-        variant="expanded",
-        grade="go",
-        point=(0.5,) * dimension,
-        added=tuple(names[3:]),
-    )
-    taken = learned(source, seen, state.plan.space, request)
-
-    assert taken.shape is not None
-    assert taken.sigma0 is not None
-    assert np.mean(np.diag(taken.shape)) == pytest.approx(1.0)
+    added = tuple(knob.name for knob in space.knobs[3:])
+    here: dict[str, Any] = {"run_id": SOURCE, "head": "", "variant": "expanded", "grade": "go"}
+    source = Source(**here, point=(0.5,) * dimension, added=added)
+    taken = learned(source, seen, before, config_for("phase1", "min", objective(dimension)))
+    assert np.mean(np.diag(np.array(taken.shape))) == pytest.approx(1.0)
     if taken.sigma0 < 0.3:  # the largest there is
         covariance = taken.sigma0**2 * np.array(taken.shape)
-        old = [place for place, name in enumerate(names) if name not in source.added]
-        new = [place for place, name in enumerate(names) if name in source.added]
         step = min(max(seen.scale, LEAST_STEP), MOST_STEP)
-        block = step**2 * np.array(seen.shape)[np.ix_(old, old)]
-        assert covariance[np.ix_(old, old)] == pytest.approx(block)
-        assert np.diag(covariance)[new] == pytest.approx(np.full(len(new), 0.15**2))
-        assert not covariance[np.ix_(old, new)].any()
+        assert covariance[:3, :3] == pytest.approx(step**2 * np.array(seen.shape))
+        assert np.diag(covariance)[3:] == pytest.approx(np.full(dimension - 3, 0.15**2))
+        assert not covariance[:3, 3:].any()
 
 
 # What cannot be started from

@@ -9,7 +9,7 @@ from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.config import Budget
 from orchestrator.plan.comparisons import confirmation_seeds, evaluation_seeds
-from orchestrator.plan.resolve import differing, in_short, parse_hours, search_plan, window_of
+from orchestrator.plan.resolve import differing, parse_hours, search_plan, window_of
 from tests.asking import config_for
 
 
@@ -86,17 +86,3 @@ def test_fresh_seeds_stay_the_same_however_long_the_search_becomes(generations: 
 )
 def test_values_are_shown_where_they_differ(one: object, other: object, said: list[str]) -> None:
     assert list(differing("", one, other)) == said
-
-
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        (["objective.name: a -> b", "space.knobs: [] -> [1]", "search.start: 0 -> 1"], [0]),
-        (["space.knobs.0.low: 0 -> 1", "objective_fingerprint: a -> b"], [0, 1]),
-        (["resolved.generations: 1 -> 2", "search.seed: 1 -> 2"], [1]),
-    ],
-)
-def test_what_follows_from_another_objective_is_left_out(
-    changed: list[str], said: list[int]
-) -> None:
-    assert in_short(changed) == "; ".join(changed[place] for place in said)
