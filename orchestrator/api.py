@@ -85,7 +85,7 @@ FUNCTIONS = "functions"
 """Below the runs' directory: functions that were handed over as objects."""
 
 SHOWN_EVERY = 0.5  # seconds between two progress lines, at least
-BAR = 10 * "\N{FULL BLOCK}" + 10 * "\N{LIGHT SHADE}"
+LIGHT = "\N{LIGHT SHADE}"
 
 
 def knobs_of(space: Space) -> tuple[dict[str, dict[str, Any]], list[str]]:
@@ -247,10 +247,9 @@ class Progress:
         if self.is_silent or not (is_due or is_over):
             return
         run, self._shown_at = Run(state, datetime.now(UTC)), now if is_live else 0.0
-        counts, done = run.counts, int(10 * run.pace.progress)
-        line = (
-            f"{BAR[10 - done : 20 - done]} {counts.settled} of {counts.planned}. {pace_line(run)}"
-        )
+        done = "\N{FULL BLOCK}" * int(10 * run.pace.progress)
+        counts = f"{run.counts.settled} of {run.counts.planned}"
+        line = f"{done.ljust(10, LIGHT)} {counts}. {pace_line(run)}"
         self.say(line[: self._columns], "\n" if is_over else "")
 
     @property

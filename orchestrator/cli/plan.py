@@ -183,7 +183,7 @@ def plan(
     if config.campaign is not None:
         if fit or count is not None:
             raise ValueError("--fit, --devices: they are of a search, and this is a campaign")
-        return _campaign(config)
+        return _campaign(config, in_full=verbose)
     devices = slots_of(config)
     if count is not None:
         devices = devices.model_copy(update={"count": count})
@@ -200,14 +200,16 @@ def _search(config: Config, devices: Devices, *, in_full: bool) -> Answer:
         warnings += objections(earlier.source).values()
     page = page_of(config, devices, earlier)
     lines = [f"Warning: {warning}." for warning in warnings]
-    return Answer({**page.as_dict(), "warnings": warnings}, lines, page_text(page, in_full=in_full))
+    document = page.model_dump(mode="json", exclude={"times": {"calibration"}})
+    return Answer({**document, "warnings": warnings}, lines, page_text(page, in_full=in_full))
 
 
-def _campaign(config: Config) -> Answer:
+def _campaign(config: Config, *, in_full: bool) -> Answer:
     from orchestrator.matrix.campaign import campaign_from, campaign_plan
 
     lines = [f"Warning: {one}." for one in config.tuned.preflight()]
-    document, text = campaign_plan(config, campaign_from(config), datetime.now(UTC))
+    campaign, now = campaign_from(config), datetime.now(UTC)
+    document, text = campaign_plan(config, campaign, now, in_full=in_full)
     return Answer(document, lines, text)
 
 

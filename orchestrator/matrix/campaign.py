@@ -7,7 +7,7 @@ controls: the configuration itself and the objective's own.
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import datetime
 from itertools import product
 from math import floor, prod
@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from budgets.formatting import duration, plain, table
+from budgets.formatting import plain, table
 from budgets.plan import CampaignPlan, Condition, Factor
 from budgets.state import RunState
 from objectives import registry
@@ -33,8 +33,8 @@ from orchestrator.config import (
     resolve,
 )
 from orchestrator.matrix.matrix import Matrix
-from orchestrator.plan.forecast import forecast_of, relative_flops, times_here
-from orchestrator.plan.page import checklist, checklist_page, in_short
+from orchestrator.plan.forecast import relative_flops, times_here
+from orchestrator.plan.page import Page, page_text, tier_page
 from orchestrator.plan.resolve import check_run_id, slots_of
 
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=-]{0,99}")
@@ -276,41 +276,30 @@ def runs_page(campaign: CampaignPlan) -> list[str]:
     ]
 
 
-def campaign_plan(config: Config, campaign: CampaignPlan, now: datetime) -> tuple[Values, str]:
+def campaign_plan(
+    config: Config, campaign: CampaignPlan, now: datetime, *, in_full: bool
+) -> tuple[Values, str]:
     """Return the campaign and what it would take, as JSON and as Markdown.
 
     A condition takes the time of the configuration's evaluation, scaled by exact FLOPs.
     """
-    devices = slots_of(config)
+    devices, assumed = slots_of(config), config.evaluation.assume_eval_seconds
     at_once = min(
         campaign.workers(devices.count), config.backend.max_concurrent or campaign.evaluations
     )
-    assumed = config.evaluation.assume_eval_seconds
     times = times_here(Path(config.runs_dir), config.tuned, devices, assumed)
     plan = campaign_matrix(config, campaign).plan(devices, times.calibration)
-    forecast = forecast_of(plan, at_once, calibrates=times.calibrates)
-    items = tuple(checklist(plan, times, forecast, now, at_once))
     rule_of_thumb = None
     if times.calibration is not None:
         each = median(one.cost_factor for one in campaign.conditions)
         typical = times.calibration.median_seconds * each * campaign.evaluations / at_once
         rule_of_thumb = (typical + campaign.stagger_seconds * (at_once - 1)) / 3600
+    own = tier_page(plan, times, now, at_once)
     document = {
         **runs_document(campaign),
         "effective_parallelism": at_once,
         "rule_of_thumb_hours": rule_of_thumb,
-        "forecast": None if forecast is None else asdict(forecast),
-        "checklist": [item._asdict() for item in items],
+        **own.model_dump(mode="json", include={"forecast", "cost", "checklist"}),
     }
-    title = f"# Campaign {plain(campaign.name)} of {config.objective}"
-    lines = [title, "", *runs_page(campaign), "", "## What it would take", "", in_short(times), ""]
-    if forecast is not None:
-        price, hours = config.budget.price_per_device_hour, forecast.device_hours_p50
-        cost = f" = {hours * price:.2f}" if price else ""
-        lines += [
-            f"{at_once} at once on {devices.count} x {plain(devices.name)}: p50 "
-            f"{duration(3600 * forecast.hours_p50)}, p90 {duration(3600 * forecast.hours_p90)}, "
-            f"{hours:.3g} device-hours{cost}.",
-            "",
-        ]
-    return document, "\n".join([*lines, *checklist_page((item, "") for item in items)])
+    text = page_text(Page(times=times, evaluation=None, tiers=(own,)), in_full=in_full)
+    return document, "\n".join([text, *runs_page(campaign)])

@@ -217,8 +217,7 @@ def _planned(
     window_of(config.budget, session.clock.now())  # which may be over
     for reason in why_no_go(outline):
         session.say(f"Warning: {reason}.")
-    has_checks = not config.objective.startswith(CALLABLE)  # no command can name a callable
-    if has_checks and (outline.source is None or not outline.source.added):
+    if not config.objective.startswith(CALLABLE):  # no command can check a callable
         knobs = knobs_item(known_knobs(session.root, config.tuned, slots.kind))
         if knobs.verdict != "pass":
             session.say(f"Warning: {knobs.why}.")

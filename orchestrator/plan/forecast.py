@@ -16,7 +16,7 @@ from operator import itemgetter
 from pathlib import Path
 from random import Random
 from statistics import fmean, median, stdev
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from budgets.accounts import MS_PER_HOUR
 from budgets.checks import liveness, measure, noise
@@ -142,23 +142,15 @@ def _prior(
     return distance, Times("prior", time, said)
 
 
-class Known(NamedTuple):
-    """What finished checks have shown about an objective's knobs, by name."""
+def known_knobs(root: Path, objective: Objective, kind: str) -> dict[str, str]:
+    """Return what finished checks of the objective on that kind of device have shown of its knobs.
 
-    alive: tuple[str, ...]
-    dead: tuple[str, ...]  # in one check, and alive in none
-    neither: tuple[str, ...]
-
-
-def known_knobs(root: Path, objective: Objective, kind: str) -> Known:
-    """Return what all finished checks of the objective on that kind of device have shown."""
+    By name: `alive`; `dead` in a check, and alive in none; or `unknown`.
+    """
     runs = finished_runs(root, "check", family_of(objective, kind))
     found = [own for run in runs if (own := liveness(run.state)) is not None]
-    alive = {name for one in found for name in one.names("alive")}
-    dead = {name for one in found for name in one.names("dead")} - alive
-    names = [knob.name for knob in objective.space.knobs]
-    parts = (alive, dead, set(names) - alive - dead)
-    return Known(*(tuple(name for name in names if name in part) for part in parts))
+    shown = {name: how for how in ("dead", "alive") for one in found for name in one.names(how)}
+    return {knob.name: shown.get(knob.name, "unknown") for knob in objective.space.knobs}
 
 
 # The forecast

@@ -5,24 +5,20 @@ Without side effects.
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
-from math import ceil, sqrt
+from math import ceil
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
-from budgets.checks import noise
 from budgets.formatting import PROGRAM, duration, plain, table
-from budgets.plan import Caps, Devices, Plan, Tier
-from budgets.stats import power_of
+from budgets.plan import Caps, Devices, Frozen, Plan, Tier
 from budgets.tiers import INTENT
 from objectives.api import Objective, SetupError
 from objectives.registry import kind
 from orchestrator.config import Config
 from orchestrator.plan.forecast import (
     Forecast,
-    Known,
     Times,
     detectable_gain,
     forecast_of,
@@ -43,7 +39,8 @@ MOST_IDLE = 0.35  # of the devices' time in a generation
 MOST_TIMEOUTS = 0.05  # of evaluations: with more, the limit decides the ranking
 
 
-class Item(NamedTuple):
+@dataclass(frozen=True)
+class Item:
     """A question and its answer."""
 
     question: str
@@ -57,7 +54,7 @@ def checklist(  # noqa: PLR0913, PLR0917 - what the answers rest on
     forecast: Forecast | None,
     now: datetime,
     at_once: int,
-    knobs: Known | None = None,
+    knobs: Mapping[str, str] | None = None,
 ) -> Iterator[Item]:
     """Yield every question with its answer, in a fixed order.
 
@@ -128,69 +125,48 @@ def _fits(
     return "unknown" if needed is None else _passes(needed <= min(allowed.values())), said
 
 
-def knobs_item(known: Known) -> Item:
+def knobs_item(known: Mapping[str, str]) -> Item:
     """Return whether checks have shown that the knobs move the score."""
-    said = f"{len(known.alive)} of {sum(map(len, known))} knobs are shown to move the score"
-    verdict: Verdict = "unknown" if known.neither else "pass"
-    if known.dead:
-        verdict, said = "fail", f"{said}; {', '.join(known.dead)} did not when checked"
-    elif known.neither:
+    said = (
+        f"{list(known.values()).count('alive')} of {len(known)} knobs are shown to move the score"
+    )
+    verdict: Verdict = "pass"
+    if dead := [name for name, state in known.items() if state == "dead"]:
+        verdict, said = "fail", f"{said}; {', '.join(dead)} did not when checked"
+    elif "unknown" in known.values():
+        verdict = "unknown"
         said += f": {PROGRAM} check knobs with the same --objective and --set"
     return Item("Are the knobs shown to be alive?", verdict, said)
-
-
-def checklist_page(answers: Iterable[tuple[Item, str]]) -> list[str]:
-    """Return the checklist as a table; each answer has the tiers that it is about."""
-    rows = (
-        (item.question, which, item.verdict.replace("fail", "**fail**"), plain(item.why))
-        for item, which in answers
-    )
-    return ["## Before you begin", "", *table(("", "", "", "because"), rows)]
 
 
 # The page
 
 
-@dataclass(frozen=True)
-class TierPage:
-    """One tier: its plan, its price, its detectable gain and its checklist."""
+class TierPage(Frozen):
+    """One tier, or a campaign: its plan, its price, its detectable gain and its checklist."""
 
     plan: Plan
-    forecast: Forecast | None  # None: no times are known
-    items: tuple[Item, ...]
+    search: dict[str, float] | None  # by formula; None: no times are known
+    forecast: Forecast | None
+    cost: float | None  # p50; None: without times or a price
+    detectable_gain: float | None  # None: no comparison, or no known noise
+    checklist: tuple[Item, ...]
 
-    @cached_property
-    def detectable(self) -> float | None:
-        """The gain that a verdict shows; None without a comparison, or without a known noise."""
-        return detectable_gain(self.plan)
 
-    @property
-    def cost(self) -> float | None:
-        """P50; None without times or a price."""
-        price = self.plan.price_per_device_hour
-        return self.forecast.device_hours_p50 * price if self.forecast and price else None
+class Page(Frozen):
+    """The tiers side by side, and what their figures rest on. JSON is its fields."""
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return JSON values."""
-        return {
-            "plan": self.plan.model_dump(mode="json"),
-            "search": _by_formula(self.plan),
-            "forecast": None if self.forecast is None else asdict(self.forecast),
-            "cost": self.cost,
-            "detectable_gain": self.detectable,
-            "checklist": [item._asdict() for item in self.items],
-        }
+    times: Times
+    evaluation: dict[str, float] | None
+    tiers: tuple[TierPage, ...]
 
 
 def _by_formula(plan: Plan) -> dict[str, float] | None:
     """The search alone at the median time: E t / W, and with the barrier G ceil(P S / W) t."""
     if plan.calibration is None:
         return None
-    shape, devices, hours = (
-        plan.resolved,
-        plan.devices.count,
-        plan.calibration.median_seconds / 3600,
-    )
+    shape, devices = plan.resolved, plan.devices.count
+    hours = plan.calibration.median_seconds / 3600
     return {
         "evals_per_hour": 1 / hours,  # of one device
         "device_hours": shape.evaluations * hours,
@@ -199,24 +175,7 @@ def _by_formula(plan: Plan) -> dict[str, float] | None:
     }
 
 
-@dataclass(frozen=True)
-class Page:
-    """The tiers side by side, and what their figures rest on."""
-
-    objective: Objective
-    times: Times
-    tiers: tuple[TierPage, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return JSON values."""
-        return {
-            "times": {"origin": self.times.origin, "prior": self.times.prior},
-            "evaluation": _evaluation(self.objective, self.times),
-            "tiers": [tier.as_dict() for tier in self.tiers],
-        }
-
-
-def _evaluation(objective: Objective, times: Times) -> dict[str, Any] | None:
+def _evaluation(objective: Objective, times: Times) -> dict[str, float] | None:
     """Steps, tokens and throughput of an evaluation; None if they are not known."""
     work = None
     with suppress(SetupError):  # it depends on data that is not there
@@ -240,10 +199,28 @@ def page_of(config: Config, devices: Devices, succession: Succession | None = No
     for tier in get_args(Tier) if config.search.tier is None else (config.search.tier,):
         own = config.having({"search.tier": tier})
         plan = search_plan(own, devices, times.calibration, succession)
-        forecast = forecast_of(plan, calibrates=times.calibrates)
-        items = tuple(checklist(plan, times, forecast, now, devices.count, known))
-        pages.append(TierPage(plan, forecast, items))
-    return Page(objective, times, tuple(pages))
+        pages.append(tier_page(plan, times, now, devices.count, known))
+    return Page(times=times, evaluation=_evaluation(objective, times), tiers=tuple(pages))
+
+
+def tier_page(
+    plan: Plan,
+    times: Times,
+    now: datetime,
+    at_once: int,
+    knobs: Mapping[str, str] | None = None,
+) -> TierPage:
+    """Return what is known of a plan whose run carries out `at_once` evaluations."""
+    forecast = forecast_of(plan, at_once, calibrates=times.calibrates)
+    price = plan.price_per_device_hour
+    return TierPage(
+        plan=plan,
+        search=_by_formula(plan),
+        forecast=forecast,
+        cost=forecast.device_hours_p50 * price if forecast and price else None,
+        detectable_gain=detectable_gain(plan),
+        checklist=tuple(checklist(plan, times, forecast, now, at_once, knobs)),
+    )
 
 
 def page_text(page: Page, *, in_full: bool = False) -> str:
@@ -257,8 +234,14 @@ def page_text(page: Page, *, in_full: bool = False) -> str:
         [beginning(plan)],
     ]
     if in_full:
-        parts.append([f"- **{tier.plan.tier}**: {_planned(tier)}" for tier in page.tiers])
-        parts.append(checklist_page(answers))
+        parts.append(
+            [f"- **{tier.plan.tier}**: {_planned(tier)}" for tier in page.tiers if tier.plan.tier]
+        )
+        rows = (
+            (item.question, which, item.verdict.replace("fail", "**fail**"), plain(item.why))
+            for item, which in answers
+        )
+        parts.append(["## Before you begin", "", *table(("", "", "", "because"), rows)])
     else:
         why = "`--verbose` says why, and shows what the figures rest on."
         parts += [_objections(answers), [why]]
@@ -278,19 +261,19 @@ def _tiers(page: Page) -> list[str]:
             times += [f"{took.device_hours_p50:.3g}"]
             times += [] if tier.cost is None else [f"{tier.cost:.2f}"]
         gain = "no verdict" if wanted is None else "?"
-        if tier.detectable is not None:
-            gain = f"{tier.detectable:.2%}"
+        if tier.detectable_gain is not None:
+            gain = f"{tier.detectable_gain:.2%}"
         count = f"{shape.evaluations}{f' + {beside}' if beside else ''}"
-        rows.append((tier.plan.tier, shape.in_words, count, *times, gain))
+        rows.append((tier.plan.tier or "", shape.in_words, count, *times, gain))
     columns = (">evaluations", ">p50", ">p90", ">device-hours", *[">cost"] * is_priced)
     return table(("tier", "P x G x S", *columns, ">detectable gain"), rows)
 
 
 def _answers(tiers: Iterable[TierPage]) -> Iterator[tuple[Item, str]]:
     """Yield each answer once, with the tiers that it is about; "": all of them."""
-    for answers in zip(*(tier.items for tier in tiers), strict=True):
+    for answers in zip(*(tier.checklist for tier in tiers), strict=True):
         for item in dict.fromkeys(answers):
-            own = [tier.plan.tier or "" for tier in tiers if item in tier.items]
+            own = [tier.plan.tier or "" for tier in tiers if item in tier.checklist]
             yield item, "" if len(own) == len(answers) else ", ".join(own)
 
 
@@ -314,15 +297,8 @@ def _planned(tier: TierPage) -> str:
     said = [INTENT[plan.phase, plan.tier], f"as written {plan.nominal.in_words}", *plan.reasons]
     said += [f"each attempt reserves {plan.limits.reserve_ms / 1000:.0f} s"]
     if wanted is not None:
-        sure = f"{1 - rules.go_level:.0%} confidence"
-        said += [
-            f"a Go needs a gain of {rules.go_gain:.1%} on {wanted.seeds} fresh seeds, with {sure}"
-        ]
-        measured = noise(plan.calibration)
-        if tier.detectable and measured is not None and measured.sd is not None:
-            spread = sqrt(2) * measured.sd / abs(measured.mean)
-            power = power_of(rules.go_gain, spread, wanted.seeds, rules.go_level)
-            said += [f"a true gain of {rules.go_gain:.1%} is shown {power:.0%} of the time"]
+        sure = f"{wanted.seeds} fresh seeds, with {1 - rules.go_level:.0%} confidence"
+        said += [f"a Go needs a gain of {rules.go_gain:.1%} on {sure}"]
         if longer := wanted.long_run:
             said += [f"after a Go {2 * longer.seeds} evaluations, {longer.variant.label}"]
     return f"{'; '.join(said)}."

@@ -48,7 +48,7 @@ def followed(root: Path, config: Config, kind: str) -> Succession | None:
         raise ValueError(f"--from: expected a phase 1 run, {run_id} is a {state.plan.phase} run")
     _require_same_objective(run_id, state.plan, config)
     point, added = carried(run_id, state, space)
-    alive = known_knobs(root, config.tuned, kind).alive if added else ()
+    shown = known_knobs(root, config.tuned, kind)
     source = Source(
         run_id=run_id,
         head=state.head,
@@ -56,7 +56,7 @@ def followed(root: Path, config: Config, kind: str) -> Succession | None:
         grade="" if state.decided is None else state.decided.grade,
         point=point,
         added=added,
-        unproven=tuple(name for name in added if name not in alive),
+        unproven=tuple(name for name in added if shown[name] != "alive"),
     )
     return learned(source, landscapes(state)[-1], state.plan.space, config)
 

@@ -96,14 +96,16 @@ def test_a_check_that_is_not_finished_or_of_another_objective_or_device_counts_f
     settings = {"dimension": 3, **NOISY}
     objective = objective_of("idle", **settings)
     run_check(tmp_path, settings={**settings, "noise": 0.02}, seeds=4)
-    assert known_knobs(tmp_path, objective, "cpu").alive == ()
+    unknown = dict.fromkeys(("x0", "x1", "x2"), "unknown")
+    assert known_knobs(tmp_path, objective, "cpu") == unknown
 
     result = run_check(tmp_path, settings=settings, seeds=4)
-    assert known_knobs(tmp_path, objective, "cpu").alive == ("x0", "x1")
-    assert known_knobs(tmp_path, objective, "cuda").alive == ()
+    shown = {"x0": "alive", "x1": "alive", "x2": "dead"}
+    assert known_knobs(tmp_path, objective, "cpu") == shown
+    assert known_knobs(tmp_path, objective, "cuda") == unknown
 
     cut(result.directory, result.state.records - 1)  # all but its conclusion
-    assert known_knobs(tmp_path, objective, "cpu").alive == ()
+    assert known_knobs(tmp_path, objective, "cpu") == unknown
 
 
 # How short evaluations may be

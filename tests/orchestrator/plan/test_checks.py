@@ -9,7 +9,7 @@ import pytest
 from budgets.plan import Calibration, Devices, Window
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.plan.forecast import Known, Times, forecast_of
+from orchestrator.plan.forecast import Times, forecast_of
 from orchestrator.plan.page import checklist
 from orchestrator.plan.resolve import search_plan
 from tests.asking import config_for
@@ -18,11 +18,11 @@ Calibrated = Callable[..., Calibration]
 DEVICES = Devices(count=8, kind="cpu", name="some processor", threads=1, memory_bytes=1 << 30)
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 KNOBS = tuple(f"x{place}" for place in range(10))
-ALIVE = Known(KNOBS, (), ())
+ALIVE = dict.fromkeys(KNOBS, "alive")
 NAMES = ("purpose", "limit", "parallel", "pilot", "wall", "caps", "knobs")
 
 
-def verdicts(times: Times, known: Known = ALIVE, **fields: Any) -> dict[str, str]:
+def verdicts(times: Times, known: dict[str, str] = ALIVE, **fields: Any) -> dict[str, str]:
     """Of tier target of a sphere on 8 devices; by what the question is about."""
     config = config_for("phase1", "target", registry.load(ObjectiveSpec(name="sphere")), **fields)
     plan = search_plan(config, DEVICES, times.calibration)
@@ -46,7 +46,7 @@ def test_a_run_of_a_measured_objective_within_its_window_passes(
 
 
 def test_what_nobody_knows_is_unknown_and_never_passed() -> None:
-    found = verdicts(Times(), Known((), (), KNOBS), max_device_hours=1.0)
+    found = verdicts(Times(), dict.fromkeys(KNOBS, "unknown"), max_device_hours=1.0)
     unknown = {name for name, verdict in found.items() if verdict == "unknown"}
     assert unknown == {"limit", "pilot", "wall", "knobs", "caps"}
 
@@ -64,7 +64,7 @@ def test_what_nobody_knows_is_unknown_and_never_passed() -> None:
         ("wall", {}, {"window": Window(until=NOW + timedelta(minutes=32))}, "fail"),
         ("caps", {}, {"max_device_hours": 1.0}, "pass"),
         ("caps", {}, {"max_cost": 0.1, "price_per_device_hour": 2.0}, "fail"),
-        ("knobs", {}, {"known": Known(KNOBS[:8], KNOBS[8:], ())}, "fail"),
+        ("knobs", {}, {"known": {**ALIVE, "x8": "dead"}}, "fail"),
     ],
 )
 def test_what_was_measured_and_asked_for_decides(
