@@ -1,9 +1,7 @@
 """`best`: what a search recommends, in every form, and what it is worth."""
 
-import shlex
 import shutil
 import subprocess
-import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -119,44 +117,6 @@ def test_a_file_says_every_text_without_showing_what_steers_a_terminal() -> None
     read = tomllib.loads(written)
     assert read["objective"] == "command"
     assert read["training"] == {"argv": [*HOSTILE], "flags": flags, "knobs": knobs}
-
-
-KNOBS: dict[str, Any] = {
-    "opt.lr": {"kind": "log10", "min": 1e-4, "max": 0.1, "baseline": 0.003},
-    "depth": {"kind": "int", "min": 1, "max": 8, "baseline": 2},
-}
-
-PROGRAM = """
-import pathlib, sys
-words = dict(word.split("=") for word in sys.argv[1:])
-pathlib.Path(words["out"], "model.bin").write_text("weights")
-print("loss:", 3 - float(words["opt.lr"]) - int(words["steps"]) / 1000)
-"""
-
-
-def test_arguments_and_file_are_what_the_program_takes(
-    confirmed: Path, tamper: Tamper, command: "Command", told: Told, tmp_path: Path
-) -> None:
-    (tmp_path / "train.py").write_text(PROGRAM)
-    argv = [sys.executable, "train.py", "out={directory}"]
-    more = {"directory": str(tmp_path), "budget": 100, "score": "loss", "sources": ["train.py"]}
-    program = {"argv": argv, "knobs": KNOBS, **more}
-    tamper(confirmed, lambda lines: searched(lines, "command", program))
-    knobs = {knob["name"]: knob["value"] for knob in told()["recommended"]["knobs"]}
-    words = (
-        word.removeprefix("--").split("=")
-        for word in shlex.split(command("best", "--as", "flags").out)
-    )
-    given = {name: float(text) for name, text in words}
-    assert given == pytest.approx(knobs, rel=1e-9)  # in as many digits as a program is given
-
-    text = command("best", "--as", "toml").out
-    (tmp_path / "best.toml").write_text(text)
-    rows = orjson.loads(command("explain", "best.toml", "--json").out)["knobs"]
-    assert {row["name"]: row["baseline"] for row in rows} == knobs
-    training = tomllib.loads(text)["training"]
-    assert "code" not in training
-    assert training["knobs"]["opt.lr"]["max"] == 0.1  # they keep their range
 
 
 def test_of_the_core_arguments_and_file_are_settings(

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from budgets.events import Event, Settled
-from budgets.ledger import LEDGER, read
+from budgets.events import Event
 from budgets.state import RunState
 from objectives.api import Objective
 from orchestrator.capacity import Law
@@ -23,11 +22,6 @@ if TYPE_CHECKING:
 
 MakeWorld = Callable[..., "World"]
 COUNTS = (1, 2, 4, 8)
-SEEDS = {1: 4, 2: 4, 4: 8, 8: 16}
-
-
-class KilledError(Exception):
-    """Stands for a dead process."""
 
 
 def measure(world: "World", sphere: Objective, **options: Any) -> list[Result]:
@@ -35,44 +29,25 @@ def measure(world: "World", sphere: Objective, **options: Any) -> list[Result]:
         return list(sweep(session, config_for("phase1", "min", sphere), world.slots))
 
 
-def found(results: list[Result]) -> dict[str, Any]:
-    return throughputs([result.state for result in results], 8)
+def test_a_sweep_finds_the_law_and_pays_once(make_world: MakeWorld, sphere: Objective) -> None:
+    world, most = make_world(Law(3600.0, 0.05, 0.02)), dict[str, int]()
 
+    def watch(state: RunState, _: Event) -> None:
+        name, count = state.plan.run_id, len(state.accounts.holds)
+        most[name] = max(most.get(name, 0), count)
 
-@pytest.mark.parametrize("at", [None, 9])
-def test_a_sweep_finds_the_law_though_it_was_killed_and_pays_once(
-    make_world: MakeWorld, sphere: Objective, at: int | None
-) -> None:
-    world, settled, most = make_world(Law(3600.0, 0.05, 0.02)), list[Event](), dict[str, int]()
-
-    def watch(state: RunState, event: Event) -> None:
-        count = len(state.accounts.holds)
-        most[state.plan.run_id] = max(most.get(state.plan.run_id, 0), count)
-        if isinstance(event, Settled):
-            settled.append(event)
-            if len(settled) == at:
-                raise KilledError
-
-    if at is not None:
-        with pytest.raises(KilledError):
-            measure(world, sphere, observe=watch)
-        world.clock.advance_to(world.clock.seconds + 5000)  # nobody's throughput
     results = measure(world, sphere, observe=watch)
-    events = [e.event for r in results for e in read(r.directory / LEDGER)]
-    final = [event for event in events if isinstance(event, Settled) and event.final]
-    assert len(final) == sum(SEEDS.values())
     assert list(most.values()) == list(COUNTS)
-    document = found(results)
-    assert [level["workers"] for level in document["levels"]] == list(COUNTS)
-    if at is None:  # what was in flight at the kill ran for longer
-        assert document["law"]["lambda"] == pytest.approx(3600, rel=0.01)
-        assert document["law"]["kappa"] == pytest.approx(0.02, rel=0.1)
-        assert document["optimum"] == pytest.approx(6.9, rel=0.05)
-        assert document["recommended_workers"] <= 7
+    document = throughputs([result.state for result in results], 8)
+    levels = [(level["workers"], level["evaluations"]) for level in document["levels"]]
+    assert levels == [(1, 4), (2, 4), (4, 8), (8, 16)]
+    assert document["law"]["lambda"] == pytest.approx(3600, rel=0.01)
+    assert document["law"]["kappa"] == pytest.approx(0.02, rel=0.1)
+    assert document["optimum"] == pytest.approx(6.9, rel=0.05)
+    assert document["recommended_workers"] <= 7
     for workers in COUNTS:
         devices = make_devices(workers, "cpu", "simulated")
         assert find_calibration(world.root, sphere, devices) is None
-
     again = measure(world, sphere)
     assert [result.state.head for result in again] == [result.state.head for result in results]
 

@@ -20,23 +20,11 @@ Tamper = Callable[[Path, Callable[[list[dict[str, Any]]], Any]], None]
 CAMPAIGN = """
 objective = "sphere"
 runs_dir = "runs"
-[training]
-dimension = 2
-noise = 0.01
-[campaign]
-name = "toy"
-seeds = [3, 5]
-[[campaign.conditions]]
-name = "loud"
-training.noise = 0.03
-[[campaign.conditions]]
-name = "wide"
-training.dimension = 4
-[backend]
-executor = "inline"
-workers = 1
+training.dimension = 2
+campaign = { name = "toy", seeds = [3, 5] }
+backend = { executor = "inline", workers = 2 }
+factors.noise = [0.01, 0.03]
 """
-"""Two conditions and the control on two seeds."""
 
 
 Run = Callable[..., Any]
@@ -60,13 +48,12 @@ def toy(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("more", "workers"),
-    [("", 2), ("max_workers = 1", 1), ("parallel = false", 1)],
+    ("more", "workers"), [("controls=true", 2), ("max_workers=1", 1), ("parallel=false", 1)]
 )
 def test_no_more_run_at_once_than_the_campaign_allows(
     more: str, workers: int, run: Run, toy: Path
 ) -> None:
-    answer = run(CAMPAIGN.replace("[campaign]\n", f"[campaign]\n{more}\n"), "--workers", "2")
+    answer = run(CAMPAIGN, "--set", f"campaign.{more}")
     assert answer.code == 0, answer.err
     assert [session.workers for session in state_of(toy).opened] == [workers]
 

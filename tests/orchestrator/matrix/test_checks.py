@@ -11,9 +11,8 @@ from budgets.plan import Devices, Plan
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from objectives.space import Knob, SearchSpace
-from orchestrator.execution.engine import Engine
 from orchestrator.matrix.checks import check_points, knob_check, micro_batch
-from orchestrator.plan.forecast import find_calibration, known_knobs
+from orchestrator.plan.forecast import known_knobs
 from orchestrator.records.runs import Result, load_state
 from orchestrator.verify import verify
 from tests.asking import config_for
@@ -161,24 +160,3 @@ def test_a_search_is_short_only_once_a_check_has_shown_the_same_ranking(
 def test_a_size_that_cannot_be_is_refused(objective: Objective, size: int, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         micro_batch(config_for("phase1", "min", objective), size, 1)
-
-
-def test_two_sizes_are_measured_on_record_and_planned_with_by_nobody(
-    command: "Command", tmp_path: Path
-) -> None:
-    settings = ("target_flops=5e8", "val_windows=20", "n_embd=8", "micro_batch_size=4")
-    small = [part for one in (*settings, "n_layer=1") for part in ("--set", one)]
-    how = ("--executor", "inline", "--workers", "1", "--json")
-    answer = command("check", "memory", *small, *how, "--size", "1", "--size", "4")
-    assert answer.code == 0, answer.err
-    found = orjson.loads(answer.out)
-    assert set(found["peak_bytes"]) == {"1", "4"}
-    root = tmp_path / "artifacts/cmaes"
-    names = sorted(path.name for path in (root / "calibration").iterdir())
-    assert len(names) == 2
-    assert all(name.startswith("memory-nanochat-") for name in names)
-    same = objective_of(
-        "nanochat", target_flops=5e8, val_windows=20, n_embd=8, micro_batch_size=4, n_layer=1
-    )
-    here = Engine("inline", workers=1).slots()
-    assert find_calibration(root, same, here) is None
