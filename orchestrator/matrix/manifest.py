@@ -27,5 +27,5 @@ def write_manifest(directory: Path, state: RunState) -> None:
             }
         )
     head = {"name": campaign.name, "objective": state.plan.objective.name, "total_runs": len(runs)}
-    terms = campaign.model_dump(mode="json")
-    write_aside(directory / MANIFEST, document({**head, "campaign": terms, "runs": runs}))
+    said = campaign.model_dump(mode="json")
+    write_aside(directory / MANIFEST, document({**head, "campaign": said, "runs": runs}))
