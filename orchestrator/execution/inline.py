@@ -23,6 +23,8 @@ from orchestrator.execution.api import (
     write_summary,
 )
 
+THREADS = "OMP_NUM_THREADS"
+
 
 class InlineExecutor:
     """Evaluates in this process, when `wait` is called: no isolation and no limits.
@@ -36,11 +38,16 @@ class InlineExecutor:
         self.warnings: tuple[str, ...] = ()
         self._queue: deque[Attempt] = deque()
         self._signals: list[int] = []  # received during evaluations
+        self._threads = os.environ.get(THREADS)  # before
 
     def __enter__(self) -> Self:
+        os.environ[THREADS] = str(self.slots.threads)
         return self
 
     def __exit__(self, *_: object) -> None:
+        os.environ.pop(THREADS, None)
+        if self._threads is not None:
+            os.environ[THREADS] = self._threads
         for attempt in self._queue:
             name, status = attempt.attempt_id, Status.CANCELLED
             ended = Outcome(attempt_id=name, status=status, cause=NEVER_STARTED, seconds=0.0)

@@ -186,7 +186,7 @@ IN_THE_PLAN = {
     "budget.window": "caps.window.hours",
     "budget.safety_margin": "caps.window.margin_seconds",
     "verdict.confirm_seeds": "confirmation.seeds",
-    "verdict.long_run": "confirmation.long_run.factor",
+    "verdict.long_run": "confirmation.long_run.variant.cost_factor",
     "verdict.long_run_seeds": "confirmation.long_run.seeds",
     "backend.device": "devices.kind",
     "backend.workers": "devices.count",

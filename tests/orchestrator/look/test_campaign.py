@@ -75,5 +75,5 @@ def test_only_what_is_beyond_chance_is_named_and_only_when_all_is_over() -> None
     assert "a: 2" not in text.campaign(over)
     assert "against" not in text.campaign(running)
     shown = [markdown([Section("c", "C", list(campaign_blocks(one)))]) for one in (over, running)]
-    assert "**-2" in shown[0]
-    assert "**-2" not in shown[1]
+    assert "**22" in shown[0]
+    assert "**22" not in shown[1]
