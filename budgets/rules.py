@@ -299,11 +299,15 @@ def budget(state: RunState) -> Fired | None:
     if batch is not None and not state.accounts.holds:
         refusal = refusal_of(state, batch, batch.pending[0][0])
     elif state.current is None and calibration is not None and not search_is_over(state):
-        count, parts = plan.resolved.per_generation, [left_for_the_verdict(state)]
-        for cost in (1.0,) if plan.proxy is None else (1.0, plan.proxy.variant.cost_factor):
-            parts.append(expected(count, count * cost, calibration, plan.devices.count))
-        last = calibration.median_seconds / 3600
-        keep = sum(p.device_hours for p in parts) - last, sum(p.hours for p in parts) - last
+        count, costs = plan.resolved.per_generation, [1.0]
+        if plan.proxy is not None:
+            costs.append(plan.proxy.variant.cost_factor)
+        own = expected(((count, count * cost) for cost in costs), calibration, plan.devices.count)
+        verdict, last = left_for_the_verdict(state), calibration.median_seconds / 3600
+        keep = (
+            own.device_hours + verdict.device_hours - last,
+            own.hours + verdict.hours - last,
+        )
         refusal = state.accounts.refusal(plan.limits.reserve_ms, keep=keep)
     return None if refusal is None else refused(state, batch, refusal)
 

@@ -7,6 +7,7 @@ leaves idle; the other comparisons follow from what was found. Times are as of t
 record, and evaluations to come are counted in rounds of all devices.
 """
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from math import ceil
@@ -64,9 +65,8 @@ def _fits(state: RunState, long_run: LongRun | None) -> bool:
     if long_run is None:
         return False
     plan, cost = state.plan, long_run.variant.cost_factor
-    others, needs = 2 * long_run.seeds - 1, NOTHING
-    if plan.calibration is not None:
-        needs = expected(others, others * cost, plan.calibration, plan.devices.count)
+    others = 2 * long_run.seeds - 1
+    needs = expected([(others, others * cost)], plan.calibration, plan.devices.count)
     reserve_ms, keep = plan.limits.stretched(cost).reserve_ms, (needs.device_hours, needs.hours)
     return state.accounts.refusal(reserve_ms, compares=True, keep=keep) is None
 
@@ -118,13 +118,17 @@ class Needs(NamedTuple):
     hours: float
 
 
-NOTHING = Needs(0, 0.0, 0.0)
+Work = tuple[int, float]
+"""Evaluations to come, and what they cost together, in evaluations of the search."""
 
 
-def expected(count: int, cost: float, calibration: Calibration, devices: int) -> Needs:
-    """What so many evaluations are expected to take; `cost` is of all, in whole evaluations."""
-    hours = calibration.median_seconds / 3600
-    return Needs(count, cost * hours, _rounds(count, cost, devices) * hours)
+def expected(works: Iterable[Work], calibration: Calibration | None, devices: int) -> Needs:
+    """What these are expected to take, one after another; no time where none is known."""
+    seconds = 0.0 if calibration is None else calibration.median_seconds
+    known, hours = list(works), seconds / 3600
+    rounds = sum(_rounds(count, cost, devices) for count, cost in known)
+    cost = sum(cost for _, cost in known)
+    return Needs(sum(count for count, _ in known), cost * hours, rounds * hours)
 
 
 def _rounds(count: int, cost: float, workers: int) -> float:
@@ -133,18 +137,17 @@ def _rounds(count: int, cost: float, workers: int) -> float:
 
 
 def left_for_the_verdict(state: RunState) -> Needs:
-    """What the planned comparisons still need; nothing where no evaluation's time is known.
+    """What the planned comparisons still need.
 
     Their last attempt needs its whole reservation free. One of the long run, which is longer, is
     not considered: without room for it the long run is left out.
     """
-    plan, comparisons = state.plan, _left_to_compare(state)
-    if plan.calibration is None or not comparisons:
-        return NOTHING
-    parts = [expected(*one, plan.calibration, plan.devices.count) for one in comparisons]
+    plan, works = state.plan, _left_to_compare(state)
+    needs = expected(works, plan.calibration, plan.devices.count)
+    if plan.calibration is None or not works:
+        return needs
     last = plan.limits.reserve_ms / MS_PER_HOUR
-    evaluations, device_hours, hours = map(sum, zip(*parts, strict=True))
-    return Needs(evaluations, device_hours + last, hours + last)  # one comparison after another
+    return Needs(needs.evaluations, needs.device_hours + last, needs.hours + last)
 
 
 def cost_of_the_verdict(state: RunState) -> float:
@@ -152,8 +155,8 @@ def cost_of_the_verdict(state: RunState) -> float:
     return sum(cost for _, cost in _left_to_compare(state))
 
 
-def _left_to_compare(state: RunState) -> list[tuple[int, float]]:
-    """The number and the cost of each comparison's unsettled evaluations."""
+def _left_to_compare(state: RunState) -> list[Work]:
+    """Each comparison's unsettled evaluations."""
     confirmation = state.plan.confirmation
     if confirmation is None or state.decided is not None:
         return []

@@ -202,12 +202,13 @@ def forecast_of(
     # The last attempt of the search, and of the verdict, must find its whole reservation free.
     last = max(0.0, limits.stretched(longest).reserve_ms / MS_PER_HOUR - typical * longest)
     last += 0.0 if plan.confirmation is None else limits.reserve_ms / MS_PER_HOUR
-    planned = {name: lengths for name, lengths in work.items() if name != "long_run"}
-    by_the_rules = STARTUP_SECONDS / 3600 + sum(
-        expected(len(lengths), sum(lengths), calibration, devices).hours
-        * (plan.resolved.generations if name == "generation" else 1)
-        for name, lengths in planned.items()
-    )
+    works = [
+        (len(lengths), sum(lengths))
+        for name, lengths in work.items()
+        for _ in range(plan.resolved.generations if name == "generation" else 1)
+        if name != "long_run"
+    ]
+    by_the_rules = STARTUP_SECONDS / 3600 + expected(works, calibration, devices).hours
     p90 = _hours(over, 9)
     return Forecast(
         hours_p50=calibrating + _hours(over, 5),

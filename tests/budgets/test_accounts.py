@@ -13,7 +13,6 @@ from budgets.plan import Caps
 from tests.budgets.conftest import settled
 
 A, B = (Reserved(generation=0, candidate=c, seed=5, attempt=1, reserve_ms=60_000) for c in (0, 1))
-C = replace(A, comparison="winner")
 MINUTE = 60_000
 
 
@@ -30,18 +29,6 @@ def books(price: float = 2.0, comparison_cap: int = 1, **caps: Any) -> Accounts:
 def refused(accounts: Accounts, reserve_ms: int = MINUTE, **more: Any) -> str:
     refusal = accounts.refusal(reserve_ms, **more)
     return "" if refusal is None else refusal.currency
-
-
-def test_each_kind_of_evaluation_has_a_cap_of_its_own() -> None:
-    accounts = books().reserve(A).reserve(B)
-    assert refused(accounts) == "evaluations"
-    assert refused(accounts, compares=True) == ""
-    accounts = accounts.reserve(C)
-    assert refused(accounts, compares=True) == "comparison evaluations"
-    accounts = accounts.settle(end(A, 1000, final=False))
-    assert refused(accounts) == ""  # what was lost uses no evaluation up
-    assert refused(accounts.settle(end(C, 1000)), compares=True) != ""
-    assert accounts.settle(end(B, 1000)).evaluations == 1
 
 
 @pytest.mark.parametrize(
@@ -64,18 +51,6 @@ def test_a_cap_is_met_to_the_millisecond(caps: Any, currency: str, flag: str) ->
         accounts.reserve(replace(A, reserve_ms=MINUTE + 1))
 
 
-def test_what_an_attempt_took_replaces_what_it_might_have_taken() -> None:
-    accounts = books(device_hours=1.0).reserve(A).settle(end(A, 7))
-    assert (accounts.device_ms, accounts.reserved_ms) == (7, 0)
-    accounts = accounts.reserve(B).settle(end(B, MINUTE + 3, final=False))
-    assert accounts.device_ms == MINUTE + 10
-    for wrong in (A, C):
-        with pytest.raises(ValueError, match="without a reservation"):
-            accounts.settle(end(wrong, 1))
-    with pytest.raises(ValueError, match="already holds"):
-        accounts.reserve(A).reserve(A)
-
-
 def test_attempts_at_once_share_the_wall_clock_and_a_dead_session_was_open_as_long() -> None:
     accounts = books(hours=2 / 60).reserve(A).tick(MINUTE // 2).reserve(B)
     assert accounts.table["wall clock"].used == MINUTE * 3 // 2
@@ -93,14 +68,6 @@ def test_a_clock_that_is_set_back_gains_no_time() -> None:
     accounts = books().open_session(20).tick(5, 15)
     assert accounts.now_ms == 25
     assert accounts.tick(6, 90).open_session(30).tick(2, 31).now_ms == 92
-
-
-@pytest.mark.parametrize("slots", [(), (1,), (0, 1)])
-def test_the_lowest_free_slot_is_next(slots: tuple[int, ...]) -> None:
-    accounts = books()
-    for one, slot in zip((A, B), slots, strict=False):
-        accounts = accounts.reserve(replace(one, slot=slot))
-    assert accounts.free_slot == min({0, 1, 2} - set(slots))
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, MINUTE), st.booleans())))

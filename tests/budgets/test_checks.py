@@ -15,7 +15,6 @@ from budgets.checks import (
     certificate,
     label,
     liveness,
-    noise,
 )
 from budgets.events import GenerationAsked, Status
 from budgets.plan import Calibration, Caps, Envelope, ProxyPlan
@@ -43,14 +42,6 @@ def measuring(candidates: int, seeds: int, **fields: Any) -> Story:
 
 
 # The baseline and its noise
-
-
-def test_the_noise_is_the_spread_over_seeds() -> None:
-    samples = tuple(sample(score=score) for score in (3.0, 3.02, 3.04))
-    found = noise(Calibration(samples=samples, failed=1))
-    assert found is not None
-    assert (found.mean, found.sd, found.seeds) == pytest.approx((3.02, 0.02, 3))
-    assert noise(None) is noise(Calibration(assumed_seconds=1.0)) is None
 
 
 def test_a_baseline_is_about_0_within_three_standard_errors_and_its_p90_is_interpolated() -> None:
@@ -158,11 +149,6 @@ def test_a_point_that_is_no_end_of_one_knob_is_refused(point: tuple[float, ...])
         label(state.plan, state.generations[0], 1)
 
 
-def test_a_knob_is_judged_once_both_its_ends_are_evaluated() -> None:
-    finding = check(checking(), SAME, SAME, UP)
-    assert [f.knob for f in finding.knobs] == ["a"]
-
-
 # A proxy: eight candidates on one seed; short takes a quarter of the calibrated 2 s
 
 RISING = tuple(1.0 + 0.1 * c for c in range(8))
@@ -196,15 +182,6 @@ def both(full: Sequence[Outcome], short: Sequence[Outcome] = RISING, **fields: A
     found = certificate(story.state)
     assert found is not None
     return found
-
-
-def test_a_comparison_says_how_far_both_lengths_agree() -> None:
-    found = both(NEARLY, tuple(s + 3 for s in RISING))
-    assert found.compared == 8
-    assert found.tau == pytest.approx(26 / 28)
-    assert found.lower is not None
-    assert 0.5 < found.lower < 26 / 28
-    assert (found.upper, found.holds) == (1, True)
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,9 @@
 """Text for people: numbers, names and commands, which steer nothing that shows them."""
 
-import sys
-from pathlib import Path
-
 import pytest
 
 from budgets.formatting import (
-    NAME,
     PROGRAM,
-    _program,
     command,
     counted,
     duration,
@@ -25,28 +20,6 @@ from budgets.formatting import (
 
 def test_a_command_quotes_the_words_that_a_shell_would_part() -> None:
     assert command("plan", "two words", "a\n") == rf"{PROGRAM} plan 'two words' $'\x61\x0a'"
-
-
-def test_a_command_begins_as_the_program_was_called(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.delenv(NAME, raising=False)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    installed = tmp_path / "orchestrator"
-    installed.write_text("#!/bin/sh\n")
-    installed.chmod(0o755)
-    monkeypatch.setattr(sys, "argv", [str(installed)])
-    assert _program() == "orchestrator"
-    monkeypatch.setenv("PATH", "/nowhere")
-    assert _program() == str(installed)
-    monkeypatch.setattr(sys, "argv", ["/somewhere/orchestrator/__main__.py"])
-    assert _program() == f"{sys.executable} -m orchestrator"
-    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
-    assert _program() == "python -m orchestrator"
-    monkeypatch.setattr(sys, "argv", ["notebook"])
-    assert _program() == "python -m orchestrator"
-    monkeypatch.setenv(NAME, "scripts/run")
-    assert _program() == "scripts/run"
 
 
 @pytest.mark.parametrize(

@@ -111,19 +111,6 @@ def test_a_last_record_with_a_hole_was_never_finished(disk: Disk, whole: list[Ev
     assert len(read(path)) == 4
 
 
-# The head beside it
-
-
-@pytest.mark.parametrize("head", [b"", b"{}", b'{"seq":-1,"h":""}', b'{"seq":"x","h":1}'])
-def test_a_head_that_says_nothing_is_no_obstacle(
-    disk: Disk, whole: list[Event], head: bytes
-) -> None:
-    path = disk.write(whole[:3])
-    path.with_name(HEAD).write_bytes(head)
-    disk.open().close()
-    assert len(disk.found) == 3
-
-
 # One writer
 
 

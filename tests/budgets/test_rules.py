@@ -39,12 +39,6 @@ def ask(story: Story, *outcomes: Any, at: tuple[float, ...] = MIDDLE, **fields: 
         story.evaluate(candidate, outcome)
 
 
-def close(story: Story) -> None:
-    for candidate, _ in list(story.current.pending):
-        story.evaluate(candidate)
-    story.tell()
-
-
 def waive(story: Story, rule: str, generation: int = 0) -> None:
     story.say(Overridden(rule=rule, generation=generation, reason="known"))
 
@@ -224,27 +218,6 @@ def test_after_an_override_patience_waits_as_long_again() -> None:
             waive(story, "patience", number)
             assert firing(story) == []
     assert at == [2, 4, 6]
-
-
-# A check's baseline
-
-
-def check(**fields: Any) -> Story:
-    """The baseline and four ends of ranges on two seeds."""
-    story = make_story(**plan(5, 1, 2, phase="check", tier=None, search=None, **fields))
-    story.ask(seeds=(5, 6))
-    return story
-
-
-def test_a_baseline_that_fails_ends_a_check() -> None:
-    story = check()
-    story.evaluate(0, LOST)
-    story.evaluate(0, 1.0)
-    assert not firing(story)
-    story.evaluate(0, Status.OOM, seed=6)
-    waive(story, "baseline_failed")
-    (reading,) = judge(story.state).triggers
-    assert (reading.rule, reading.observed, reading.limit) == ("baseline_failed", 1, 0)
 
 
 # unaffordable: 4 evaluations of 2 s on two devices, of which the last reserves 12 s

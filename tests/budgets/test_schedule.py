@@ -10,7 +10,6 @@ from budgets.plan import Calibration, Caps, Configuration, Window
 from budgets.schedule import (
     blocking_batches,
     cost_of_the_verdict,
-    expected,
     left_for_the_verdict,
     next_action,
     pace,
@@ -61,25 +60,6 @@ def test_after_the_search_a_reference_that_is_late_is_waited_for() -> None:
 # What it still takes
 
 
-@pytest.mark.parametrize(
-    ("count", "length", "devices", "hours"),
-    [
-        (4, 4.0, 1, 8 / 3600),
-        (4, 4.0, 4, 2 / 3600),
-        (5, 5.0, 4, 4 / 3600),  # the fifth in a round of its own
-        (4, 16.0, 2, 16 / 3600),  # four times as long each
-        (1, 0.25, 4, 0.5 / 3600),
-    ],
-)
-def test_evaluations_take_whole_rounds(
-    count: int, length: float, devices: int, hours: float
-) -> None:
-    calibration = confirmed_plan().calibration
-    assert calibration is not None
-    needs = expected(count, length, calibration, devices)
-    assert needs == pytest.approx((count, length * 2 / 3600, hours))
-
-
 def test_the_verdict_is_set_aside_from_the_start() -> None:
     """Reference 11 + 5, finalists 12, winner 8, long run 4 of four times as long; 2 s each."""
     story = Story(confirmed_plan())
@@ -88,12 +68,6 @@ def test_the_verdict_is_set_aside_from_the_start() -> None:
     assert cost_of_the_verdict(story.state) == 16 + 12 + 8 + 16
     assert needs.device_hours == pytest.approx((52 * 2 + 12) / 3600)  # and a last reservation
     assert needs.hours == pytest.approx(((8 + 6 + 4) * 2 + 2 * 8 + 12) / 3600)
-
-
-def test_what_is_settled_is_needed_no_more() -> None:
-    assert cost_of_the_verdict(told_of(generations=()).state) == 12 + 8 + 16
-    assert cost_of_the_verdict(told_of(winner=GAIN).state) == 16
-    assert left_for_the_verdict(told_of(winner=GAIN).state).evaluations == 4
 
 
 # How it keeps to its plan

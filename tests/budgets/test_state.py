@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from budgets.accounts import MS_PER_HOUR, Attempt
 from budgets.events import (
     Amended,
     Concluded,
@@ -33,29 +32,6 @@ def test_a_ledger_begins_with_its_plan(story: Story) -> None:
         begin(story.records[1])
     with pytest.raises(ImpossibleEventError, match="begins with its plan"):
         fold(story.records[1:])
-
-
-def test_a_generation_in_progress_knows_what_it_owes(story: Story) -> None:
-    story.ask()
-    assert story.current.pending == [(0, 5), (1, 5), (2, 5), (3, 5)]
-    first, second = story.reserve(0), story.reserve(2)
-    assert story.current.pending == [(1, 5), (3, 5)]
-    assert story.state.running_attempts() == [Attempt(0, first), Attempt(0, second)]
-    story.say(settled(second, Status.LOST), settled(first, Status.TIMEOUT))
-    assert story.current.pending == [(1, 5), (2, 5), (3, 5)]
-    assert not story.current.closed
-    assert story.state.running_attempts() == []
-
-
-def test_the_clock_of_a_record_counts_before_its_event() -> None:
-    story = make_story(caps=Caps(evaluations=8, hours=15_000 / MS_PER_HOUR))
-    story.ask()
-    story.elapsed_ms = 3000
-    story.reserve(0)
-    assert story.state.accounts.table["wall clock"].used == 15_000
-    story.elapsed_ms = 3001
-    with pytest.raises(ImpossibleEventError, match="beyond the cap on wall clock"):
-        story.reserve(1)
 
 
 # What cannot follow what. Each case says what came before, the impossible event, and why.

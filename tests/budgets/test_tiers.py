@@ -39,13 +39,6 @@ def test_the_tiers_evaluations_are_never_exceeded_and_populations_are_even(
         assert resolved.evaluations + resolved.per_generation > nominal.evaluations
 
 
-def test_a_population_asked_for_is_used_with_as_many_generations_as_the_tier_pays_for() -> None:
-    sizing = size("phase1", "target", 10, 4, population=50)
-    assert shape(sizing.resolved) == (50, 2, 1, 100)
-    assert sizing.reasons == ("P = 50 was asked for",)
-    assert shape(size("phase2", "min", 10, population=60).resolved) == (60, 1, 3, 180)
-
-
 @pytest.mark.parametrize("population", [-2, 0, 2, 3, 7, 18])
 def test_a_population_that_is_odd_too_small_or_beyond_the_tier_is_refused(population: int) -> None:
     with pytest.raises(ValueError, match=f"at most 16 .* got {population}"):
