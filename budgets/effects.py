@@ -175,32 +175,30 @@ def _effects(campaign: CampaignPlan, scores: Scores) -> Iterator[tuple[str, str,
     pairs = zip(campaign.conditions, scores, strict=True)
     controls = (fmean(own.values()) for condition, own in pairs if condition.control and own)
     reference = next(controls, fmean(means) if means else 0.0)
-    for place, factor in enumerate(campaign.factors):
-        first, *others = factor.levels
+    for factor, (first, *others) in campaign.factors.items():
         for level in others:
-            values = main_effect(campaign, scores, place, level)
+            values = main_effect(campaign, scores, factor, level)
             found = gain_of([-_sign(campaign) * value for value in values], reference, LEVEL / 2)
-            yield f"{factor.name}: {level}", first, found
+            yield f"{factor}: {level}", first, found
 
 
-def main_effect(campaign: CampaignPlan, scores: Scores, place: int, level: str) -> list[float]:
+def main_effect(campaign: CampaignPlan, scores: Scores, factor: str, level: str) -> list[float]:
     """The mean difference of a level from its factor's first, of each seed that any pair has.
 
     A pair has the same levels of all other factors, and on the seed a score of both. A control
     stands for a combination of levels only where no other condition has it.
     """
-    names, first = [factor.name for factor in campaign.factors], campaign.factors[place].levels[0]
-    cells: dict[tuple[str, ...], Mapping[int, float]] = {}
-    for condition, own in sorted(
-        zip(campaign.conditions, scores, strict=True), key=lambda pair: pair[0].control
-    ):
-        if condition.levels.keys() >= set(names):
-            cells.setdefault(tuple(condition.levels[name] for name in names), own)
+    first = campaign.factors[factor][0]
+    cells: dict[tuple[tuple[str, str], ...], Mapping[int, float]] = {}
+    own = zip(campaign.conditions, scores, strict=True)
+    for condition, by_seed in sorted(own, key=lambda pair: pair[0].control):
+        if condition.levels.keys() >= campaign.factors.keys():
+            cells.setdefault(tuple(sorted(condition.levels.items())), by_seed)
+    moved = {levels: tuple(sorted({**dict(levels), factor: level}.items())) for levels in cells}
     pairs = [
-        (cells[moved], own)
-        for levels, own in cells.items()
-        if levels[place] == first
-        and (moved := (*levels[:place], level, *levels[place + 1 :])) in cells
+        (cells[moved[levels]], by_seed)
+        for levels, by_seed in cells.items()
+        if (factor, first) in levels and moved[levels] in cells
     ]
-    by_seed = ([a[s] - b[s] for a, b in pairs if s in a and s in b] for s in campaign.seeds)
-    return [fmean(own) for own in by_seed if own]
+    found = ([a[s] - b[s] for a, b in pairs if s in a and s in b] for s in campaign.seeds)
+    return [fmean(values) for values in found if values]

@@ -5,7 +5,7 @@ Every record also carries its sequence number, the wall clock (`at`, for people 
 """
 
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter
 from pydantic.dataclasses import dataclass
@@ -49,8 +49,6 @@ _COMPLETE = ConfigDict(extra="forbid", allow_inf_nan=False, defer_build=True)
 
 MOST_SCORE = 1e100
 """The largest size of a score: comparisons compute with its square."""
-
-Score = Annotated[float, Field(ge=-MOST_SCORE, le=MOST_SCORE)]
 
 
 class Owner(PlanPart):
@@ -134,7 +132,7 @@ class Settled(_OfAnAttempt):
 
     kind: Literal["settled"] = "settled"
     status: Status
-    score: Score | None  # present when and only when status is ok
+    score: float | None = Field(ge=-MOST_SCORE, le=MOST_SCORE)  # when and only when it is ok
     charged_ms: int = Field(ge=0)  # device time
     seconds: float
     startup_seconds: float = 0.0

@@ -172,10 +172,6 @@ class Calibration(PlanPart):
         values = [sample.seconds for sample in self.samples] or [self.median_seconds]
         return quantiles(values, n=10, method="inclusive")[-1] if len(values) > 1 else values[0]
 
-    @property
-    def median_cpu_seconds(self) -> float | None:
-        return median(s.cpu_seconds for s in self.samples) if self.samples else None
-
 
 class Thresholds(PlanPart):
     """Every number that a rule compares with: the one place to edit them."""
@@ -277,13 +273,6 @@ class ProxyPlan(PlanPart):
     level: float = Field(default=0.1, gt=0, lt=1)  # of its two-sided interval
 
 
-class Factor(PlanPart):
-    """Something that a campaign varies, and the names of its levels in order."""
-
-    name: str
-    levels: tuple[str, ...] = Field(min_length=1)
-
-
 class Condition(PlanPart):
     """One of the configurations that a campaign compares."""
 
@@ -291,7 +280,7 @@ class Condition(PlanPart):
     settings: dict[str, Any]  # to lay over the objective's
     knobs: dict[str, int | float]  # its own baseline
     cost_factor: float = Field(default=1.0, gt=0)  # expected duration, relative to the objective's
-    levels: dict[str, str] = Field(default_factory=dict)  # of each factor; none: no factorial
+    levels: dict[str, str] = Field(default_factory=dict)  # of each factor, if of the factorial
     control: bool = False  # the others are compared with it
 
     def at(self, point: tuple[float, ...]) -> Configuration:
@@ -306,7 +295,7 @@ class CampaignPlan(PlanPart):
     name: str
     conditions: tuple[Condition, ...] = Field(min_length=1)
     seeds: tuple[PositiveSeed, ...] = Field(min_length=1)
-    factors: tuple[Factor, ...] = ()  # the conditions with levels are their full factorial
+    factors: dict[str, tuple[str, ...]] = Field(default_factory=dict)  # levels, in order, by name
     parallel: bool = True  # else one evaluation at a time
     max_workers: int | None = Field(default=None, ge=1)  # evaluations at once, at most
     direction: Direction = "minimize"
@@ -335,7 +324,6 @@ class Source(PlanPart):
 
     run_id: str
     head: str  # of its ledger at that time
-    variant: VariantName
     grade: str  # of its decision; empty without one, which a person overrode
     point: tuple[float, ...]  # its recommendation, in this run's space
     added: tuple[str, ...] = ()  # knobs that it did not search
@@ -379,11 +367,6 @@ class Plan(PlanPart):
     def sign(self) -> int:
         """What scores are multiplied by so that lower is better: 1 or -1."""
         return 1 if self.direction == "minimize" else -1
-
-    @property
-    def paid_before_ms(self) -> int:
-        """Device time of the calibration made for this run, which counts against its caps."""
-        return 0 if self.calibration is None else self.calibration.charged_ms
 
     @property
     def comparison_evaluations(self) -> int:

@@ -167,9 +167,10 @@ def runaway_time(state: RunState, generation: Batch) -> Fired | None:
     healthy = [one for one in generation.results() if one.status is Status.OK]
     if calibration is None or not generation.closed or not healthy:
         return None
-    cpu_seconds = calibration.median_cpu_seconds
-    on_cpu = state.plan.devices.kind == "cpu" and cpu_seconds is not None
-    calibrated = (cpu_seconds if on_cpu else calibration.median_seconds) or 0.0
+    on_cpu = state.plan.devices.kind == "cpu" and bool(calibration.samples)
+    calibrated = calibration.median_seconds
+    if on_cpu:
+        calibrated = median(sample.cpu_seconds for sample in calibration.samples)
     if calibrated < max(limits.time_drift_floor_seconds, 1e-9):
         return None
     taken = median(one.cpu_seconds if on_cpu else one.seconds for one in healthy)

@@ -71,11 +71,6 @@ def _fits(state: RunState, long_run: LongRun | None) -> bool:
     return state.accounts.refusal(reserve_ms, compares=True, keep=keep) is None
 
 
-def can_ask(state: RunState) -> bool:
-    """Whether the next generation's points are known now."""
-    return state.current is None and next_action(state) == "generation"
-
-
 def search_is_over(state: RunState) -> bool:
     """Whether no further generation will be told, whatever a cap allows later."""
     if state.plan.search is None:

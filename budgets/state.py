@@ -33,7 +33,7 @@ from budgets.events import (
 )
 from budgets.failures import is_setup
 from budgets.ledger import Record
-from budgets.plan import ComparisonName, Configuration, Plan, Window
+from budgets.plan import Calibration, ComparisonName, Configuration, Plan, Window
 from budgets.stats import total
 
 Evaluation = tuple[int, int]
@@ -261,14 +261,14 @@ def begin(record: Record) -> RunState:
     if not isinstance(record.event, Planned):
         raise ImpossibleEventError(record, "a ledger begins with its plan")
     plan = record.event.plan
-    calibrating_ms = 0 if plan.calibration is None else plan.calibration.open_ms
-    began_ms = _ms(record.at) - calibrating_ms
+    calibration = plan.calibration or Calibration()
+    began_ms = _ms(record.at) - calibration.open_ms
     accounts = Accounts(
         plan.caps,
         plan.price_per_device_hour,
         plan.comparison_evaluations,
-        device_ms=plan.paid_before_ms,
-        before_ms=calibrating_ms,
+        device_ms=calibration.charged_ms,
+        before_ms=calibration.open_ms,
         deadline_ms=_deadline_ms(plan.caps.window, began_ms),
         now_ms=began_ms,
     )

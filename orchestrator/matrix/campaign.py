@@ -16,7 +16,7 @@ from statistics import median
 from typing import Any
 
 from budgets.formatting import plain, table
-from budgets.plan import CampaignPlan, Condition, Factor
+from budgets.plan import CampaignPlan, Condition
 from budgets.state import RunState
 from objectives import registry
 from objectives.settings import shown
@@ -78,7 +78,7 @@ def campaign_from(config: Config) -> CampaignPlan:
         name=campaign_name(config),
         conditions=_conditions(config, listed),
         seeds=tuple(campaign.seeds),
-        factors=tuple(Factor(name=own, levels=tuple(levels)) for own, levels in factors.items()),
+        factors={name: tuple(levels) for name, levels in factors.items()},
         parallel=campaign.parallel,
         max_workers=campaign.max_workers,
         direction=config.direction,

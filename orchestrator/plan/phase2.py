@@ -52,7 +52,6 @@ def followed(root: Path, config: Config, kind: str) -> Succession | None:
     source = Source(
         run_id=run_id,
         head=state.head,
-        variant=variant,
         grade="" if state.decided is None else state.decided.grade,
         point=point,
         added=added,
@@ -142,7 +141,7 @@ def recorded_again(config: Config, recorded: Plan) -> Succession | None:
         return None
     if config.search.follows is not None:
         run_id = Path(config.search.follows).resolve().name
-        source = source.model_copy(update={"run_id": run_id, "variant": config.search.variant})
+        source = source.model_copy(update={"run_id": run_id})
     return Succession(source, search.sigma0, search.shape)
 
 

@@ -17,7 +17,7 @@ from budgets.rules import (
     place_of,
     refused,
 )
-from budgets.schedule import blocking_batches, can_ask, next_action, open_batches, search_is_over
+from budgets.schedule import blocking_batches, next_action, open_batches, search_is_over
 from budgets.state import Batch, RunState
 from budgets.verdict import decide
 from orchestrator.capacity import Pace
@@ -104,7 +104,7 @@ class Loop:
                     return INTERRUPTED
                 self._decide()
                 continue
-            if can_ask(self.run.state):
+            if self.run.state.current is None and next_action(self.run.state) == "generation":
                 self._ask()
                 continue
             if interruption := self.evaluate():

@@ -19,7 +19,7 @@ from budgets.checks import (
 from budgets.events import GenerationAsked, Status
 from budgets.plan import Calibration, Caps, Envelope, ProxyPlan
 from budgets.rules import judge
-from budgets.schedule import blocking_batches, can_ask, next_action, open_batches
+from budgets.schedule import blocking_batches, next_action, open_batches
 from objectives.api import Variant
 from orchestrator.plan.comparisons import short_evaluations
 from tests.budgets.conftest import Outcome, Story, make_story, reserved, sample, settled
@@ -161,7 +161,7 @@ def proxied(agreement: float = 0.5, **fields: Any) -> Story:
     """The full evaluations are asked for, then the short ones."""
     varied = Variant(label="a quarter", settings={"effort": 0.25}, cost_factor=0.25)
     story = measuring(8, 1, proxy=ProxyPlan(variant=varied, agreement=agreement), **fields)
-    assert can_ask(story.state)
+    assert next_action(story.state) == "generation"
     story.ask(candidates=8)
     assert next_action(story.state) == "proxy"
     story.say(short_evaluations(story.state))

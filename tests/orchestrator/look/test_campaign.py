@@ -6,7 +6,7 @@ import pytest
 
 from budgets.effects import Cell, Matrix, campaign_report
 from budgets.events import Status
-from budgets.plan import CampaignPlan, Condition, Factor
+from budgets.plan import CampaignPlan, Condition
 from budgets.stats import Gain, NamedGain
 from orchestrator.look import text
 from orchestrator.look.page import Section, markdown
@@ -18,7 +18,7 @@ TABLE = {  # of b = 2 every score is lower by a fifth
     for a in "12"
     for b in "12"
 }
-FACTORS = (Factor(name="a", levels=("1", "2")), Factor(name="b", levels=("1", "2")))
+FACTORS = {"a": ("1", "2"), "b": ("1", "2")}
 
 
 def cell(score: float | Status | None) -> Cell:
@@ -31,7 +31,8 @@ def cell(score: float | Status | None) -> Cell:
 
 
 def matrix_of(
-    rows: Mapping[str, Sequence[float | Status | None]], factors: tuple[Factor, ...] = ()
+    rows: Mapping[str, Sequence[float | Status | None]],
+    factors: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Matrix:
     """Conditions by name, each with its cells; of a factorial by their levels, with commas."""
     conditions = tuple(
@@ -39,12 +40,14 @@ def matrix_of(
             name=name,
             settings={},
             knobs={},
-            levels={own.name: level for own, level in zip(factors, name.split(","), strict=False)},
+            levels=dict(zip(factors or {}, name.split(","), strict=False)),
         )
         for name in rows
     )
     seeds = tuple(range(1, 1 + len(next(iter(rows.values())))))
-    campaign = CampaignPlan(name="toy", conditions=conditions, seeds=seeds, factors=factors)
+    campaign = CampaignPlan(
+        name="toy", conditions=conditions, seeds=seeds, factors=dict(factors or {})
+    )
     return Matrix(campaign=campaign, rows=tuple(tuple(map(cell, own)) for own in rows.values()))
 
 
