@@ -80,14 +80,9 @@ def shared(
 
 
 def given(context: Context) -> Flags:
-    """Return the flags that were typed, by key. The others must not hide what the file says."""
-    found = {}
-    for param in context.command.params:
-        name = str(param.name)
-        source = context.get_parameter_source(name)
-        if (key := KEYS.get(param.opts[0])) and source and source.name == "COMMANDLINE":
-            found[key] = (context.params[name], param.opts[0])
-    return found
+    """Return the flags that were typed, by key; without a flag an option is None."""
+    typed = {param.opts[0]: context.params[str(param.name)] for param in context.command.params}
+    return {KEYS[f]: (value, f) for f, value in typed.items() if f in KEYS and value is not None}
 
 
 def resolved(context: Context, more: Flags | None = None) -> Config:

@@ -6,10 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from starlette.testclient import TestClient
 
 from orchestrator.cli.app import program
-from orchestrator.look.serve import HOST, Site
 
 if TYPE_CHECKING:
     from tests.conftest import Command
@@ -128,18 +126,6 @@ def test_a_command_that_looks_changes_no_file(surroundings: Path, command: "Comm
         after = seen(surroundings)
         paths = before.keys() | after.keys()
         assert [path for path in paths if before.get(path) != after.get(path)] == [], line
-
-
-def test_a_page_that_follows_changes_no_file(surroundings: Path) -> None:
-    before = seen(surroundings)
-    site = Site(surroundings / "artifacts/cmaes")
-    entries = site.entries()
-    with TestClient(site.app, base_url=f"http://{HOST}{site.home}") as client:
-        assert all(client.get(one.id).status_code == 200 for one in entries)
-    assert len(entries) == 3  # a search, its calibration, a campaign
-    after = seen(surroundings)
-    paths_there = before.keys() | after.keys()
-    assert [path for path in paths_there if before.get(path) != after.get(path)] == []
 
 
 def names(group: Any, above: str = "") -> Iterator[str]:

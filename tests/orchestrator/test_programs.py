@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 if TYPE_CHECKING:
-    from tests.conftest import Answer, Command
+    from tests.conftest import Command
 
 FUNCTION = """
 import math
@@ -49,13 +49,6 @@ kind = "int"
 min = 1
 max = 8
 baseline = 2
-"""
-
-MORE_KNOBS = f"""{KNOBS}
-[training.knobs.wd]
-min = 0
-max = 0.5
-baseline = 0.1
 """
 
 REST = """
@@ -112,44 +105,6 @@ def test_what_is_exported_is_the_same_run_held_fast(
 
     assert exported == ours
     assert values[1]["training.code"]["source"] == f"file {config}"
-
-
-Followed = Callable[..., "Answer"]
-
-
-@pytest.fixture
-def followed(write: Write, function: Path, command: "Command") -> Followed:
-    """A phase 1 over two knobs, and the phase 2 that follows it with other ones."""
-    write("function", KNOBS, REST)
-    assert command("run", "my.toml").code == 0
-
-    def follow(variant: str, knobs: str, *more: str) -> "Answer":
-        write("function", knobs, REST, name="more.toml")
-        said = ("--override", "go", "--reason", "to see")
-        return command(
-            *("phase2", "--variant", variant, "--from", "min-train-evaluate-s1"),
-            *("more.toml", *said, *more),
-        )
-
-    return follow
-
-
-def test_more_knobs_follow_once_a_check_has_shown_that_they_matter(
-    followed: Followed, command: "Command"
-) -> None:
-    answer = followed("expanded", MORE_KNOBS)
-    line = answer.err.partition("Check them with `")[2].partition("`")[0]
-    words = shlex.split(line)
-
-    assert answer.code == 2
-    assert words[:4] == ["python", "-m", "orchestrator", "check"]
-    check = command(
-        *words[3:], "more.toml", "--executor", "inline", "--workers", "1", "--seeds", "3"
-    )
-    assert check.code == 0, check.err
-    again = followed("expanded", MORE_KNOBS)
-    assert again.code in {0, 4}, again.err
-    assert "wd" in again.out
 
 
 CAMPAIGN = """

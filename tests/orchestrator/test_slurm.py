@@ -1,6 +1,5 @@
 """`export slurm`: what gets into a script, what a job asks for, what its configuration says."""
 
-import shutil
 import subprocess
 import tomllib
 from collections.abc import Callable
@@ -174,15 +173,10 @@ def test_a_limit_follows_from_the_estimate(tmp_path: Path) -> None:
 
 def test_an_export_is_written_whole_or_not_at_all_and_over_nothing(tmp_path: Path) -> None:
     place, files = tmp_path / "jobs", {"submit_all.sh": "mine\n", "a/run.slurm": "x"}
-    for old in (place / "old", place):
-        old.mkdir(parents=True) if old != place else place.write_text("old")
-        with pytest.raises(ValueError, match="jobs is there already"):
-            write(place, files)
-        assert [path.name for path in tmp_path.iterdir()] == ["jobs"]
-        shutil.rmtree(place) if place.is_dir() else place.unlink()
     with pytest.raises(OSError, match=r"submit_all\.sh"):
         write(place, files | {"submit_all.sh/below": ""})
     assert not list(tmp_path.iterdir())
     write(place, files)
     assert (place / "submit_all.sh").stat().st_mode & 0o111
-    assert not (place / "a" / "run.slurm").stat().st_mode & 0o111
+    with pytest.raises(ValueError, match="jobs is there already"):
+        write(place, {"other": ""})
