@@ -61,11 +61,6 @@ def key(default: Any, about: str, flag: str = "", metavar: str | None = None, **
     return Field(default, description=about, json_schema_extra=extra, **checks)
 
 
-def keys_of(model: type[BaseModel]) -> dict[str, str]:
-    """Return the names of a table's fields by its keys as people write them."""
-    return {field.alias or name: name for name, field in model.model_fields.items()}
-
-
 class Table(BaseModel):
     """A table of the file. Values of a wrong type are refused, not converted."""
 
@@ -96,7 +91,7 @@ class Search(Table):
     population: int | None = key(None, "Candidates a generation; default: 2 x devices.")
     generations: Count | None = key(None, "At most so many; default: what the tier pays for.")
     seeds_per_candidate: int | None = key(None, "Default: the tier's.", ge=1, le=MOST_SEEDS)
-    follows: str | None = key(None, "The phase 1 whose Go it follows.", "-", "RUN", alias="from")
+    follows: str | None = key(None, "The phase 1 whose Go it follows.", "--from", "RUN")
     variant: VariantName | None = key(None, "More seeds, or more knobs.", "-")
     proxy: float | None = key(None, "Evaluate with this share of the FLOPs.", gt=0, lt=1)
 
@@ -312,8 +307,7 @@ class Config(Table):
         for dotted, value in values.items():
             table, dot, name = dotted.partition(".")
             old = changed.get(table, getattr(self, table))
-            update = {keys_of(type(old))[name]: value} if dot else {}
-            changed[table] = old.model_copy(update=update) if dot else value
+            changed[table] = old.model_copy(update={name: value}) if dot else value
         return self.model_copy(update=changed)
 
     def all_values(self) -> Values:
@@ -321,10 +315,9 @@ class Config(Table):
         found: Values = {name: getattr(self, name) for name in TOP}
         settings = {**self.tuned.spec.settings, **self.alone}
         found |= {f"{TRAINING}.{name}": value for name, value in settings.items()}
-        for table, model in SECTIONS.items():
+        for table in SECTIONS:
             if (section := getattr(self, table)) is not None:
-                values = section.model_dump()
-                found |= {f"{table}.{name}": values[own] for name, own in keys_of(model).items()}
+                found |= {f"{table}.{name}": own for name, own in section.model_dump().items()}
         return found | {f"{FACTORS}.{name}": value for name, value in self.factors.items()}
 
 
@@ -343,12 +336,12 @@ class Flag(NamedTuple):
 def _flags() -> Iterator[tuple[str, Flag]]:
     tables: dict[str, type[BaseModel]] = {"": Config, **SECTIONS}
     for table, model in tables.items():
-        for written, name in keys_of(model).items():
-            extra: Any = model.model_fields[name].json_schema_extra
+        for name, own in model.model_fields.items():
+            extra: Any = own.json_schema_extra
             if extra and (flag := extra["flag"]):
-                spelling = f"--{written.replace('_', '-')}" if flag == "-" else flag
-                about = model.model_fields[name].description or ""
-                yield f"{table}.{written}".lstrip("."), Flag(spelling, about, extra["metavar"])
+                spelling = f"--{name.replace('_', '-')}" if flag == "-" else flag
+                about = own.description or ""
+                yield f"{table}.{name}".lstrip("."), Flag(spelling, about, extra["metavar"])
 
 
 FLAGS = dict(_flags())
@@ -440,7 +433,7 @@ def _complaint(fault: ErrorDetails, sources: Mapping[str, str]) -> str:
     source = next((s for k, s in sources.items() if f"{k}.".startswith(f"{owner}.")), "default")
     if fault["type"] == "extra_forbidden":
         if tables:
-            known = keys_of(SECTIONS[tables[0]])
+            known = SECTIONS[tables[0]].model_fields
             return str(unknown(f"key in [{tables[0]}] ({source})", name, known))
         return str(unknown(f"key ({source})", name, (*TOP, *TABLES)))
     is_flag = source.startswith("--") and source != "--set"

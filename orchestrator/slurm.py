@@ -95,7 +95,7 @@ def _jobs(config: Config, directory: Path) -> Iterator[Job]:
         own: dict[str, Any] = {"search.run_id": name}
         if config.search.follows is not None:  # by its directory: the job has another runs_dir
             phase1 = find_run(config.search.follows, Path(config.runs_dir))
-            own["search.from"] = str(phase1.absolute())
+            own["search.follows"] = str(phase1.absolute())
         yield _job(config, directory, name, own)
         return
     campaign = campaign_from(config)

@@ -4,12 +4,12 @@ from typing import Any
 
 from budgets.plan import Thresholds, Window
 from objectives.api import Objective
-from orchestrator.config import SECTIONS, Config, keys_of
+from orchestrator.config import SECTIONS, Config
 
 TABLES = ("search", "budget", "evaluation", "verdict")
-KEYS = {name: f"{table}.{name}" for table in TABLES for name in sorted(keys_of(SECTIONS[table]))}
+KEYS = {name: f"{table}.{name}" for table in TABLES for name in SECTIONS[table].model_fields}
 KEYS |= {"search_seed": "search.seed", "evaluation_seed": "evaluation.seed"}
-KEYS |= {"follows": "search.from", "assumed_seconds": "evaluation.assume_eval_seconds"}
+KEYS |= {"assumed_seconds": "evaluation.assume_eval_seconds"}
 
 
 def config_for(phase: str, tier: str, objective: Objective, **values: Any) -> Config:

@@ -48,7 +48,7 @@ def shared(
     tier: Annotated[Tier | None, _flag("search.tier")] = None,
     run_id: Annotated[str | None, _flag("search.run_id")] = None,
     seed: Annotated[int | None, _flag("search.seed")] = None,
-    follows: Annotated[str | None, _flag("search.from")] = None,
+    follows: Annotated[str | None, _flag("search.follows")] = None,
     variant: Annotated[VariantName | None, _flag("search.variant")] = None,
     objective: Annotated[str | None, _flag("objective")] = None,
     preset: Annotated[str | None, _flag("preset")] = None,
@@ -107,7 +107,7 @@ def resolved(context: Context, more: Flags | None = None) -> Config:
 
 def _tuned_by(said: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the name of the run to follow, and what that tuned."""
-    if not (run := said.get("search.from")):
+    if not (run := said.get("search.follows")):
         return "", {}
     plan = load_state(find_run(str(run), Path(said.get("runs_dir", RUNS_DIR)), "phase1")).plan
     settings = registry.unusual(plan.objective).items()
@@ -125,7 +125,7 @@ def requested(context: Context, phase: str | None = None) -> Config:
     more: Flags = {}
     if phase is not None:
         more = {"search.phase": (phase, phase)}
-    elif {"search.from", "search.variant"} & set(given(context)):
+    elif {"search.follows", "search.variant"} & set(given(context)):
         more = {"search.phase": ("phase2", "phase2")}
     config = resolved(context, more)
     if config.campaign is not None and phase is not None:

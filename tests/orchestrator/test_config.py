@@ -30,7 +30,6 @@ from orchestrator.config import (
     Layers,
     flattened,
     format_value,
-    keys_of,
     parse_assignments,
     resolve,
 )
@@ -198,7 +197,7 @@ IN_THE_PLAN = {
 TIMES = {"6h": 6.0, "10m": 600.0}
 
 ELSEWHERE = {
-    *("search.from", "search.variant", "search.proxy"),
+    *("search.follows", "search.variant", "search.proxy"),
     "search.generations",  # the most there may be
     *("backend.executor", "backend.address", "backend.drain_seconds"),
     *("backend.allow_network_fs", "backend.max_concurrent"),
@@ -216,7 +215,7 @@ def test_what_explain_says_is_what_the_ledger_records(command: Command, write: W
         value = said[key]["value"]
         assert attrgetter(place)(plan) == TIMES.get(value, value), key
     searching = ("search", "budget", "evaluation", "verdict", "backend")
-    keys = {f"{table}.{key}" for table in searching for key in keys_of(SECTIONS[table])}
+    keys = {f"{table}.{key}" for table in searching for key in SECTIONS[table].model_fields}
     assert keys - {*IN_THE_PLAN, *ELSEWHERE} == set()
     before = ledger.read_bytes()
     assert command("phase1", *FLAGS).code == answer.code
@@ -233,7 +232,6 @@ REFUSED = [
     ("[serach]\ntier = 'min'", "unknown key (file run.toml) 'serach'. Did you mean 'search'?"),
     ("search.teir = 'min'", "key in [search] (file run.toml) 'teir'. Did you mean 'tier'?"),
     ("thresholds.go_gian = 0.1", "[thresholds] (file run.toml) 'go_gian'. Did you mean 'go_gain'?"),
-    ("search.follows = 'x'", "'follows'"),  # a field's name is no key
     ("seed = 3", "unknown key (file run.toml) 'seed'"),
     ("[training]\nn_embed = 64", "setting (file run.toml) 'n_embed'. Did you mean 'n_embd'?"),
     ("preset='quik'", "unknown preset 'quik'. Did you mean 'quick'?"),
@@ -246,7 +244,7 @@ REFUSED = [
     ("objective='sphere'\ntraining.noise = 'much'", "noise: expected a number"),
     ("objective='sphere'\ntraining.noise = 'much'", "(file run.toml)"),
     ("[search]\nseed = 0\ntier = 'all'", "; file run.toml: search.seed: "),
-    ("search.from = 'x'", "--from, --variant: only a phase2 follows a run"),
+    ("search.follows = 'x'", "--from, --variant: only a phase2 follows a run"),
     ("[slurm]\nsetup = ['wget https://me:correct@host/x']", "a user name or a password in it"),
 ]
 
@@ -323,7 +321,7 @@ def test_what_is_no_configuration_is_refused_and_hangs_nobody(
 # Whatever a file says: a configuration that can be shown, or a ValueError. Never anything else.
 
 FIELDS = {
-    **{table: tuple(keys_of(section)) for table, section in SECTIONS.items()},
+    **{table: tuple(section.model_fields) for table, section in SECTIONS.items()},
     "training": (*registry.settings_of("sphere").model_fields, "n_embd"),
     "factors": ("noise", "hard", "training.noise", "search.sigma0"),
 }
