@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from budgets.formatting import counted
 from budgets.plan import Devices
@@ -79,23 +79,18 @@ def cpu_name() -> str:
     return next(names, platform.machine())
 
 
-@dataclass(frozen=True)
-class Gpu:
+class Gpu(NamedTuple):
     """One GPU as the driver sees it now."""
 
     index: str
     uuid: str
     name: str
-    used_mib: int  # 0 if the driver cannot say
-    pids: list[str]  # processes with a CUDA context on it
+    used: str  # MiB, or that the driver cannot say
 
     def foreign_use(self) -> str:
-        """Return who else uses the GPU, for people; empty when it is free."""
-        if self.pids:
-            return f"used by process {', '.join(self.pids)}, {self.used_mib} MiB in all"
-        if self.used_mib > LEFTOVER_MIB:
-            return f"{self.used_mib} MiB are in use, although no process is on it"
-        return ""
+        """Return how much others use of the GPU, for people; empty when it is free."""
+        is_used = self.used.isdigit() and int(self.used) > LEFTOVER_MIB
+        return f"{self.used} MiB of it are in use" if is_used else ""
 
 
 def visible_gpus() -> dict[str, Gpu]:
@@ -104,17 +99,16 @@ def visible_gpus() -> dict[str, Gpu]:
     Ids are taken from CUDA_VISIBLE_DEVICES if it is set, otherwise UUIDs: CUDA and nvidia-smi
     number the same GPUs differently. Empty if nvidia-smi is absent or fails.
     """
-    users = _nvidia_smi("--query-compute-apps=gpu_uuid,pid")
-    gpus = [
-        Gpu(
-            index=index,
-            uuid=uuid,
-            name=name,
-            used_mib=int(used) if used.isdigit() else 0,
-            pids=[pid for gpu, pid in users if gpu == uuid and pid.isdigit()],
+    query = "--query-gpu=index,uuid,name,memory.used"
+    command = ["nvidia-smi", query, "--format=csv,noheader,nounits"]
+    try:
+        answer = subprocess.check_output(
+            command, stderr=subprocess.DEVNULL, text=True, timeout=QUERY_SECONDS
         )
-        for index, uuid, name, used in _nvidia_smi("--query-gpu=index,uuid,name,memory.used")
-    ]
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    rows = [[part.strip() for part in line.split(",")] for line in answer.splitlines()]
+    gpus = [Gpu(*row) for row in rows if len(row) == len(Gpu._fields)]
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
     if chosen is None:
         return {gpu.uuid: gpu for gpu in gpus}
@@ -125,19 +119,6 @@ def visible_gpus() -> dict[str, Gpu]:
             break  # CUDA too ignores everything after the first id that it does not know
         found[entry] = gpu
     return found
-
-
-def _nvidia_smi(query: str) -> list[list[str]]:
-    """Return the rows of nvidia-smi's answer; none if it is absent or fails."""
-    command = ["nvidia-smi", query, "--format=csv,noheader,nounits"]
-    try:
-        answer = subprocess.run(
-            command, capture_output=True, text=True, timeout=QUERY_SECONDS, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
-        return []
-    rows = [[part.strip() for part in line.split(",")] for line in answer.stdout.splitlines()]
-    return [row for row in rows if len(row) == query.count(",") + 1]
 
 
 @dataclass(frozen=True)

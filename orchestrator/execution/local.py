@@ -97,9 +97,8 @@ class DevicePool:
                 self._free.append(device)
         if not (self._free or self._in_use or self._unexamined):
             raise EngineError(
-                f"no device is left to evaluate on. {'; '.join(self.warnings)}. End those "
-                "processes (or choose other GPUs with CUDA_VISIBLE_DEVICES), then run the same "
-                "command again"
+                f"no device is left to evaluate on. {'; '.join(self.warnings)}. End what uses them "
+                "(or choose other GPUs with CUDA_VISIBLE_DEVICES), then run the same command again"
             )
         if not (self._free or self._in_use):
             time.sleep(PROBE_SECONDS)

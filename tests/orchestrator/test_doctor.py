@@ -16,10 +16,7 @@ if TYPE_CHECKING:
 
 SPHERE = ("doctor", "--quick", "--objective", "sphere", "--json")
 SMI = """#!/bin/sh
-case "$1" in
-  *memory.used) printf '0, GPU-a, NVIDIA H200, 4\\n1, GPU-b, NVIDIA H200, 30000\\n' ;;
-  *) printf 'GPU-b, 1, 29000\\n' ;;
-esac
+printf '0, GPU-a, NVIDIA H200, 4\\n1, GPU-b, NVIDIA H200, 30000\\n'
 """
 
 
@@ -69,7 +66,7 @@ def test_what_is_missing_has_a_remedy_and_exit_code_2(
 
 @pytest.fixture
 def two_gpus(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second is in use by process 1."""
+    """The second is in use."""
     folder = tmp_path_factory.mktemp("bin")
     (folder / "nvidia-smi").write_text(SMI)
     (folder / "nvidia-smi").chmod(0o700)
