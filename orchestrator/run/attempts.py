@@ -141,9 +141,6 @@ def has_begun(attempt: Attempt) -> bool:
 
 def _make_empty(directory: Path) -> None:
     """Make the directory; anything in its place is renamed, never deleted."""
-    for part in (directory.parent, directory.parent.parent):
-        if part.is_symlink():
-            raise ValueError(f"{part} is a symbolic link: expected a directory of the run's own")
     if directory.exists() or directory.is_symlink():
         directory.rename(unused(directory.with_name(f"{directory.name}.other")))
     directory.mkdir(parents=True)

@@ -64,19 +64,6 @@ def test_files_of_another_attempt_are_moved_beside_and_kept(
     assert (kept / SUMMARY).exists()
 
 
-@pytest.mark.parametrize("part", ["gen_0000", "gen_0000/cand_0000"])
-def test_no_attempt_is_made_through_a_link(
-    run: Path, run_search: RunSearch, tmp_path: Path, part: str
-) -> None:
-    shutil.rmtree(run / "eval" / part)
-    (tmp_path / "elsewhere").mkdir()
-    (run / "eval" / part).symlink_to(tmp_path / "elsewhere")
-    cut(run, 3)
-    with pytest.raises(ValueError, match=f"{part} is a symbolic link"):
-        run_search(run.parent.parent, **NOISY)
-    assert not list((tmp_path / "elsewhere").iterdir())
-
-
 def test_what_a_process_died_before_writing_is_written_when_the_command_is_repeated(
     run: Path, run_search: RunSearch
 ) -> None:
