@@ -134,10 +134,8 @@ def report(
     if out is not None:
         path = named_file(out, *(HTML if as_html else HTML + MARKDOWN))
     else:
-        from orchestrator.run.files import make_directory
-
         path = directory / "reports" / f"{'report' if isinstance(view, Run) else 'compare'}.html"
-        make_directory(path.parent)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
     is_html = path.suffix.lower() in HTML
     write_aside(path, _page(view, is_html=is_html).encode("utf-8", "replace"))
     url = path.resolve().as_uri()

@@ -82,7 +82,7 @@ def cpu_name() -> str:
 class Gpu(NamedTuple):
     """One GPU as the driver sees it now."""
 
-    index: str
+    number: str
     uuid: str
     name: str
     used: str  # MiB, or that the driver cannot say
@@ -114,7 +114,7 @@ def visible_gpus() -> dict[str, Gpu]:
         return {gpu.uuid: gpu for gpu in gpus}
     found: dict[str, Gpu] = {}
     for entry in map(str.strip, chosen.split(",")):
-        gpu = next((g for g in gpus if entry == g.index or g.uuid.startswith(entry or "-")), None)
+        gpu = next((g for g in gpus if entry == g.number or g.uuid.startswith(entry or "-")), None)
         if gpu is None:
             break  # CUDA too ignores everything after the first id that it does not know
         found[entry] = gpu

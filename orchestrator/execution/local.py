@@ -18,7 +18,6 @@ from typing import Self
 from budgets.events import Status
 from budgets.failures import cause_of
 from budgets.plan import Devices
-from objectives.api import SetupError, missing_package
 from objectives.process import MARK
 from orchestrator.execution import processes
 from orchestrator.execution.api import (
@@ -33,7 +32,7 @@ from orchestrator.execution.api import (
     write_config,
 )
 from orchestrator.execution.engine import visible_gpus
-from orchestrator.execution.supervisor import MISSING, READY, Lease, Supervision
+from orchestrator.execution.supervisor import Lease, Supervision
 
 PROBE_SECONDS = 0.25  # between two looks at attempts whose end was not announced, or at GPUs
 EXIT_SECONDS = 15.0  # for all processes to end when the executor closes, beyond their own grace
@@ -62,7 +61,6 @@ class DevicePool:
     """
 
     def __init__(self, slots: Devices, host: str = "") -> None:
-        """Raises EngineError if there are fewer GPUs than slots."""
         self.warnings: tuple[str, ...] = ()
         self._host = host
         self._in_use = 0
@@ -72,11 +70,6 @@ class DevicePool:
             self._free = [None] * slots.count
             return
         gpus = list(visible_gpus())[: slots.count]
-        if len(gpus) < slots.count:
-            raise EngineError(
-                f"{slots.count} GPUs asked for, but this machine offers {len(gpus)}; "
-                f"ask for fewer, or check nvidia-smi and CUDA_VISIBLE_DEVICES"
-            )
         self._unexamined = dict.fromkeys(gpus, time.monotonic() + RELEASE_SECONDS)
 
     def free(self) -> int:
@@ -127,10 +120,7 @@ class DevicePool:
 
 
 class ForkServer:
-    """A running fork server (`supervisor.serve`), ready when constructed.
-
-    Raises EngineError if it does not start, SetupError if a package to preload is not installed.
-    """
+    """A running fork server (`supervisor.serve`); raises EngineError if it does not get ready."""
 
     def __init__(self, preload: Sequence[str], common: Supervision) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `close`
@@ -158,14 +148,12 @@ class ForkServer:
         finally:
             os.close(ready_write)
         has_answered = select.select([ready_read], [], [], READY_SECONDS)[0]
-        answer = os.read(ready_read, 64) if has_answered else b""
+        is_ready = has_answered and os.read(ready_read, 64)
         os.close(ready_read)
-        if answer != READY:
+        if not is_ready:
             self._process.kill()
             output = os.pread(self._errors.fileno(), 1 << 20, 0).decode(errors="replace")
             self.close()
-            if answer.startswith(MISSING):
-                raise SetupError(missing_package(answer.removeprefix(MISSING).decode()))
             raise EngineError(f"the fork server did not start:\n{output.strip()[-2000:]}")
 
     def is_alive(self) -> bool:

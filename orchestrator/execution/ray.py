@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any, Self
 
 from budgets.plan import Devices
-from objectives.api import SetupError, missing_package
 from orchestrator.execution import engine
 from orchestrator.execution.api import (
     CONFIG,
@@ -406,10 +405,7 @@ def connected(address: str | None, namespace: str) -> Iterator[None]:
 def _ray() -> Any:
     """Return the module; imported after the variables it reads are set."""
     set_environment()
-    try:
-        import ray
-    except ModuleNotFoundError as error:
-        raise SetupError(missing_package(error.name)) from error
+    import ray
 
     return ray
 

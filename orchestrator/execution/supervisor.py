@@ -55,9 +55,6 @@ LOCK_WAIT_SECONDS = 10.0
 TICK_SECONDS = 0.05  # longest sleep; the end of the trainer wakes it earlier
 CHECK_SECONDS = 0.25  # between two looks at memory and heartbeat
 ORPHAN_GRACE_SECONDS = 1.0  # when nothing waits for the result any more
-READY, MISSING = b"ready", b"missing "
-"""What the fork server reports; a package that is not installed follows the second."""
-
 _DEADLINE = struct.Struct("d")  # by the monotonic clock
 
 
@@ -122,14 +119,10 @@ def serve(preload: str, ready: str, common: str) -> None:
     A request is a line of JSON: the attempt's directory, whose `config.json` is on disk, and a GPU.
     """
     for name in filter(None, preload.split(",")):
-        try:
-            importlib.import_module(name)
-        except ModuleNotFoundError as error:
-            os.write(int(ready), MISSING + str(error.name).encode())
-            raise
+        importlib.import_module(name)
     gc.collect()
     gc.freeze()  # keeps the forks from copying every page at their first collection
-    os.write(int(ready), READY)
+    os.write(int(ready), b"ready")
     os.close(int(ready))
     # The kernel reaps the supervisors, also where process 1 never does.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)

@@ -16,7 +16,6 @@ from budgets.ledger import (
     Clock,
     Ledger,
     LedgerCorruptError,
-    LedgerStorageError,
     Reader,
     set_aside_command,
     take_lock,
@@ -48,16 +47,6 @@ def check_place(directory: Path, *, allow_network: bool = False) -> None:
             "same ledger unseen: give a local directory with --runs-dir, or say "
             "--set backend.allow_network_fs=true if you will run one orchestrator only"
         )
-
-
-def make_directory(directory: Path) -> None:
-    """Make a directory for this user alone. Raises LedgerStorageError if that fails."""
-    try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise LedgerStorageError(
-            f"cannot make {directory}: {error.strerror}. Name another --runs-dir"
-        ) from error
 
 
 def file_system(path: Path) -> str:

@@ -32,7 +32,6 @@ from orchestrator.run.attempts import Run, settle_abandoned
 from orchestrator.run.files import (
     check_place,
     check_same_plan,
-    make_directory,
     open_run,
     override,
     refuse_override,
@@ -156,7 +155,7 @@ class Session:
         if why:
             self.say(why)
         check_place(directory, allow_network=self.allow_network_fs)
-        make_directory(directory)
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         with Ledger(directory, self.clock, self.storage) as ledger:
             run = open_run(ledger, plan, self.owner(), [self.observe])
             if ledger.repair:

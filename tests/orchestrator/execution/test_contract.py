@@ -7,9 +7,8 @@ import psutil
 import pytest
 
 from budgets.events import Status
-from objectives.api import SetupError
 from orchestrator.execution import api
-from orchestrator.execution.api import Attempt, Executor, Outcome
+from orchestrator.execution.api import Attempt, EngineError, Executor, Outcome
 from orchestrator.execution.engine import make_devices
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.execution.local import LocalExecutor
@@ -91,7 +90,7 @@ def test_an_attempt_whose_fork_server_died_before_it_began_is_lost(make_attempt:
 
 def test_a_preload_that_cannot_be_imported_is_said_at_once() -> None:
     with (
-        pytest.raises(SetupError, match="no_such_module is not installed"),
+        pytest.raises(EngineError, match="No module named 'no_such_module'"),
         LocalExecutor(TWO, preload=("no_such_module",)),
     ):
         pass
