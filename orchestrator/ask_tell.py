@@ -7,6 +7,7 @@ goes on where it was.
 
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import Empty, Queue
@@ -69,7 +70,8 @@ class CallersExecutor:
     def __exit__(self, *_: object) -> None:
         """End what was not told: it is made again when the search goes on."""
         for trial in list(self._open.values()):
-            self.end(trial, Status.CANCELLED, cause="the search was closed")
+            with suppress(ValueError):  # it is told just now
+                self.end(trial, Status.CANCELLED, cause="the search was closed")
 
     def free(self) -> int:
         return max(0, self.slots.count - len(self._open) - self._ended.qsize())

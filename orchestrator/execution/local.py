@@ -53,72 +53,6 @@ Device = str | None
 """A GPU's id, or None for the CPU."""
 
 
-class DevicePool:
-    """Hands out devices that were seen to be free, and takes them back.
-
-    A GPU is examined before its first use, and again after an evaluation that did not end well. If
-    it is not free within RELEASE_SECONDS, it is withdrawn with a warning and the others are used.
-    """
-
-    def __init__(self, slots: Devices, host: str = "") -> None:
-        self.warnings: tuple[str, ...] = ()
-        self._host = host
-        self._in_use = 0
-        self._free: list[Device] = []
-        self._unexamined: dict[str, float] = {}  # GPUs, and until when they may become free
-        if slots.kind == "cpu":
-            self._free = [None] * slots.count
-            return
-        gpus = list(visible_gpus())[: slots.count]
-        self._unexamined = dict.fromkeys(gpus, time.monotonic() + RELEASE_SECONDS)
-
-    def free(self) -> int:
-        """Return how many devices `take` can hand out, after examining GPUs.
-
-        With nothing in use it may wait a moment. Raises EngineError when every device has been
-        withdrawn.
-        """
-        gpus = visible_gpus() if self._unexamined else {}
-        for device, deadline in list(self._unexamined.items()):
-            why = gpus[device].foreign_use() if device in gpus else ""
-            if why and time.monotonic() < deadline:
-                continue
-            del self._unexamined[device]
-            if why:
-                self._warn(device, why)
-            else:
-                self._free.append(device)
-        if not (self._free or self._in_use or self._unexamined):
-            raise EngineError(
-                f"no device is left to evaluate on. {'; '.join(self.warnings)}. End what uses them "
-                "(or choose other GPUs with CUDA_VISIBLE_DEVICES), then run the same command again"
-            )
-        if not (self._free or self._in_use):
-            time.sleep(PROBE_SECONDS)
-        return len(self._free)
-
-    def take(self) -> Device:
-        """Return a free device; the caller has seen that there is one."""
-        self._in_use += 1
-        return self._free.pop(0)
-
-    def give_back(self, device: Device, *, ended_well: bool) -> None:
-        """Take a device back whose evaluation has no process left."""
-        self._in_use -= 1
-        if device is None or ended_well:
-            self._free.append(device)
-        else:
-            self._unexamined[device] = time.monotonic() + RELEASE_SECONDS
-
-    def withdraw(self, device: Device, why: str) -> None:
-        """Never hand the device out again: it failed, or an evaluation there cannot be ended."""
-        self._in_use -= 1
-        self._warn(device, why)
-
-    def _warn(self, device: Device, why: str) -> None:
-        self.warnings += (f"{device_name(device, self._host)} is not used any more: {why}",)
-
-
 class ForkServer:
     """A running fork server (`supervisor.serve`); raises EngineError if it does not get ready."""
 
@@ -195,12 +129,14 @@ class LocalExecutor:
     """Runs each evaluation under a supervisor, on the devices of this machine.
 
     `preload` are modules that the fork server imports once; `host` is part of the names of devices
-    on a cluster. With `lease_seconds`, evaluations are ended unless `lease.extend` is called in
-    time.
+    on a cluster. With `lease_seconds`, evaluations end unless `lease.extend` is called in time.
+
+    A GPU is examined before its first use, and again after an evaluation that did not end well. If
+    it is not free within RELEASE_SECONDS, or has failed, it is withdrawn with a warning.
 
     The supervisor of an attempt that runs OVERRUN_SECONDS beyond its reservation is killed, and
     then its tree. An attempt that survives for as long again comes back as lost, and its device is
-    withdrawn. A device that has failed is withdrawn as well.
+    withdrawn.
     """
 
     def __init__(
@@ -215,17 +151,16 @@ class LocalExecutor:
         self.lease = Lease(lease_seconds) if lease_seconds is not None else None
         self._preload = tuple(preload)
         self._host = host
-        self._pool = DevicePool(slots, host)
+        self.warnings: tuple[str, ...] = ()
+        self._free: list[Device] = [None] * slots.count if slots.kind == "cpu" else []
+        gpus = [] if slots.kind == "cpu" else list(visible_gpus())[: slots.count]
+        self._unexamined = dict.fromkeys(gpus, time.monotonic() + RELEASE_SECONDS)
         self._running: dict[Path, _Running] = {}  # by directory
         self._is_cancelled = False
         self._server: ForkServer | None = None
         self._unread = b""
         self._probed_at = -math.inf
         self._pipes: tuple[int, ...] = ()  # read and write ends of notify and of the lifeline
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        return self._pool.warnings
 
     def __enter__(self) -> Self:
         self._pipes = (*os.pipe(), *os.pipe())
@@ -253,7 +188,28 @@ class LocalExecutor:
             self.wait(PROBE_SECONDS)
 
     def free(self) -> int:
-        return self._pool.free()
+        gpus = visible_gpus() if self._unexamined else {}
+        for device, deadline in list(self._unexamined.items()):
+            why = gpus[device].foreign_use() if device in gpus else ""
+            if why and time.monotonic() < deadline:
+                continue
+            del self._unexamined[device]
+            if why:
+                self._withdraw(device, why)
+            else:
+                self._free.append(device)
+        if not (self._free or self._running or self._unexamined):
+            raise EngineError(
+                f"no device is left to evaluate on. {'; '.join(self.warnings)}. End what uses them "
+                "(or choose other GPUs with CUDA_VISIBLE_DEVICES), then run the same command again"
+            )
+        if not (self._free or self._running):
+            time.sleep(PROBE_SECONDS)
+        return len(self._free)
+
+    def _withdraw(self, device: Device, why: str) -> None:
+        """Never use the device again: it failed, or an evaluation there cannot be ended."""
+        self.warnings += (f"{device_name(device, self._host)} is not used any more: {why}",)
 
     def submit(self, attempt: Attempt) -> None:
         write_config(attempt)
@@ -261,7 +217,7 @@ class LocalExecutor:
 
     def start(self, attempt: Attempt) -> None:
         """Submit an attempt whose `config.json` is on disk."""
-        server, device = self._live_server(), self._pool.take()
+        server, device = self._live_server(), self._free.pop(0)
         self._running[attempt.directory] = _Running(attempt, device, server, time.monotonic())
         server.ask(attempt.directory, device)
 
@@ -306,7 +262,7 @@ class LocalExecutor:
         if outcome is not None:
             self._release(device, outcome)
         elif (outcome := self._overrun(running)) is not None:
-            self._pool.withdraw(device, f"processes of {attempt.attempt_id} cannot be ended there")
+            self._withdraw(device, f"processes of {attempt.attempt_id} cannot be ended there")
         if outcome is not None:
             del self._running[directory]
         elif self._is_cancelled:
@@ -316,10 +272,12 @@ class LocalExecutor:
     def _release(self, device: Device, outcome: Outcome) -> None:
         """Take the device back, unless the outcome shows that it has failed."""
         cause = cause_of(outcome.status, outcome.cause)
-        if device is not None and cause is not None and cause.device_failed:
-            self._pool.withdraw(device, f"{cause.what}: {outcome.cause}")
+        if device is None or outcome.status is Status.OK:
+            self._free.append(device)
+        elif cause is not None and cause.device_failed:
+            self._withdraw(device, f"{cause.what}: {outcome.cause}")
         else:
-            self._pool.give_back(device, ended_well=outcome.status is Status.OK)
+            self._unexamined[device] = time.monotonic() + RELEASE_SECONDS
 
     def _overrun(self, running: _Running) -> Outcome | None:
         """Kill the supervisor of an attempt that is overdue; later return the attempt as lost."""

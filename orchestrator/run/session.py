@@ -235,8 +235,7 @@ class Session:
     def _paced(self, run: Run, slots: Devices, own: Pace | None) -> list[Pace]:
         """Return the run's own pace and the session's."""
         paces = [] if own is None else [own]
-        is_timed = run.state.plan.phase == "calibration"  # back-pressure would change its times
-        if self.backpressure and not is_timed:
+        if self.backpressure and run.state.plan.phase != "calibration":  # it would change the times
             controlled = BackPressure(slots.count, run.directory, self.say)
             run.observers.append(controlled.follow)
             paces.append(controlled)

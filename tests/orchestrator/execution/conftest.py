@@ -126,27 +126,3 @@ def vanish(attempt: Attempt, within_seconds: float) -> None:
     """Wait until neither they nor the supervisor are alive."""
     pids = [*noted(attempt), supervisor_of(attempt)]
     wait_until(lambda: not any(map(processes.start_ticks, pids)), within_seconds)
-
-
-DRIVER = """
-import sys
-from pathlib import Path
-from orchestrator.execution import processes
-from orchestrator.execution.api import Attempt
-from orchestrator.execution.engine import make_devices
-from orchestrator.execution.ray import RayExecutor
-attempt = Attempt.model_validate_json(Path(sys.argv[1]).read_text())
-attempt = attempt.model_copy(update={"owner": processes.this_owner()})
-with RayExecutor(make_devices(1), ("nasty",), address=sys.argv[2]) as executor:
-    executor.submit(attempt)
-    while True:
-        executor.wait(0.5)
-"""
-
-
-def driver_of(attempt: Attempt, address: str) -> subprocess.Popen[bytes]:
-    """An orchestrator in a process of its own, which evaluates this attempt of `nasty`."""
-    draft = attempt.directory.with_suffix(".draft")
-    draft.write_text(attempt.model_dump_json())
-    environment = {k: v for k, v in os.environ.items() if k != "RAY_ADDRESS"}
-    return subprocess.Popen([sys.executable, "-c", DRIVER, draft, address], env=environment)

@@ -18,7 +18,7 @@ from orchestrator.execution.engine import (
     usable_cpus,
     visible_gpus,
 )
-from orchestrator.execution.local import DevicePool, LocalExecutor
+from orchestrator.execution.local import LocalExecutor
 from tests.orchestrator.execution.conftest import NASTY, the_one
 
 Make = Callable[..., Attempt]
@@ -124,9 +124,9 @@ def test_a_gpu_in_use_is_named_and_the_others_are_handed_out(
     driver: Driver,
 ) -> None:
     driver(*used)
-    pool = DevicePool(TWO)
+    pool = LocalExecutor(TWO)
     assert pool.free() == len(free)
-    assert [pool.take() for _ in free] == free
+    assert pool._free == free
     assert [w.startswith(warning) for w in pool.warnings] == [True] * bool(warning)
 
 
@@ -134,12 +134,12 @@ def test_a_gpu_in_use_is_named_and_the_others_are_handed_out(
 def test_with_no_device_left_all_are_listed(driver: Driver) -> None:
     driver(9000, 8000)
     with pytest.raises(EngineError, match=r"GPU-a is.* 9000 MiB.*GPU-b is.* 8000 MiB"):
-        DevicePool(TWO).free()
+        LocalExecutor(TWO).free()
 
 
 def test_a_gpu_whose_memory_is_freed_in_time_is_used(driver: Driver) -> None:
     driver(9000)
-    pool = DevicePool(make_devices(1, "cuda"))
+    pool = LocalExecutor(make_devices(1, "cuda"))
     assert pool.free() == 0
     driver(4)
     assert (pool.free(), pool.warnings) == (1, ())

@@ -19,7 +19,6 @@ from tests.orchestrator.execution.conftest import (
     above,
     alive,
     assemble,
-    driver_of,
     the_one,
     vanish,
     wait_until,
@@ -137,25 +136,6 @@ def test_an_evaluation_ends_with_a_lease_that_is_not_renewed_and_its_slot_is_use
         wait_until(executor.free)
         executor.submit(make_attempt("finish"))
         assert the_one(executor.wait(30.0)).status is Status.OK
-
-
-def test_a_killed_run_leaves_nothing_on_the_cluster_and_the_other_one_alone(
-    two_nodes: Any, make_attempt: Make
-) -> None:
-    doomed, lasting = make_attempt("resist", grace_seconds=30.0), make_attempt("resist")
-    driver = driver_of(doomed, two_nodes.address)
-    with RayExecutor(ONE, NASTY, address=two_nodes.address) as executor:
-        executor.submit(lasting)
-        assemble(lasting, 3, executor)
-        assemble(doomed, 3)
-        agent = above(doomed)[1]
-        driver.kill()
-        driver.wait()
-        vanish(doomed, within_seconds=5.0)
-        wait_until(lambda: not agent.is_running() or agent.status() == psutil.STATUS_ZOMBIE)
-        assert executor.wait(0.0) == []
-        assert len(alive(lasting)) == 3
-    assert alive(lasting) == []
 
 
 def test_a_killed_node_loses_its_attempt_and_nobody_elses(
