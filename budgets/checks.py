@@ -151,17 +151,12 @@ class Liveness(Frozen):
 
 
 def moved(generation: Batch, candidate: int) -> tuple[int, End] | None:
-    """The moved knob's place in the space, and the end; None for the baseline.
-
-    Raises ValueError unless the candidate differs from candidate 0 in one coordinate, 0 or 1.
-    """
-    baseline, point = generation.points[0], generation.points[candidate]
-    places = [i for i, (b, u) in enumerate(zip(baseline, point, strict=True)) if u != b]
-    if not places:
-        return None
-    if len(places) > 1 or point[places[0]] not in (0.0, 1.0):
-        raise ValueError(f"candidate {candidate} is not the baseline with one knob at an end")
-    return places[0], "high" if point[places[0]] else "low"
+    """The moved knob's place in the space, and the end; None for the baseline."""
+    pairs = zip(generation.points[0], generation.points[candidate], strict=True)
+    for place, (baseline, unit) in enumerate(pairs):
+        if unit != baseline:
+            return place, "high" if unit else "low"
+    return None
 
 
 def label(plan: Plan, generation: Batch, candidate: int) -> str:

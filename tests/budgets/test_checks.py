@@ -13,7 +13,6 @@ from budgets.checks import (
     Noise,
     best_of_noise,
     certificate,
-    label,
     liveness,
 )
 from budgets.events import GenerationAsked, Status
@@ -140,13 +139,6 @@ def test_the_better_end_scores_lower_unless_both_are_worse(
     low: Sequence[Outcome], high: Sequence[Outcome], better: str | None
 ) -> None:
     assert only(low, high).better == better
-
-
-@pytest.mark.parametrize("point", [(0.0, 1.0), (0.25, 0.5)])
-def test_a_point_that_is_no_end_of_one_knob_is_refused(point: tuple[float, ...]) -> None:
-    state = checking([point]).state
-    with pytest.raises(ValueError, match="candidate 1 is not the baseline with one knob at an end"):
-        label(state.plan, state.generations[0], 1)
 
 
 # A proxy: eight candidates on one seed; short takes a quarter of the calibrated 2 s

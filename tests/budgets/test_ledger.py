@@ -31,7 +31,7 @@ from budgets.ledger import (
     read,
     take_lock,
 )
-from budgets.storage import read_plain, write_aside
+from budgets.storage import write_aside
 from tests.budgets.conftest import Disk
 from tests.ledgers import sealed
 from tests.simulation.disk import CALLS, Call, Fault, FaultyDisk, PowerCut
@@ -162,19 +162,6 @@ def test_what_another_writer_appended_is_not_written_over(disk: Disk, whole: lis
         with pytest.raises(LedgerStorageError, match="read again"):
             ledger.seal(note())
     assert ledger.path.read_bytes().endswith(b"junk")
-
-
-@pytest.mark.parametrize("broken", ["link", "pipe", "directory"])
-def test_what_is_no_plain_file_is_neither_read_nor_written(tmp_path: Path, broken: str) -> None:
-    path = tmp_path / LEDGER
-    if broken == "link":
-        path.symlink_to("elsewhere")
-    else:
-        os.mkfifo(path) if broken == "pipe" else path.mkdir()
-    with pytest.raises(ValueError, match=r"plain file"):
-        read_plain(path)
-    with pytest.raises((LedgerStorageError, ValueError)), Ledger(tmp_path, CLOCK) as ledger:
-        list(ledger.replay())
 
 
 def test_a_file_is_replaced_whole_or_not_at_all_wherever_the_power_goes(place: Path) -> None:
