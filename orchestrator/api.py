@@ -27,7 +27,6 @@ from objectives.settings import in_words, unknown
 from objectives.space import DeclaredKnob, Knob
 from orchestrator.config import Config, Flags, Layers, assign, resolve
 from orchestrator.execution.api import INTERRUPTS
-from orchestrator.execution.engine import Engine
 from orchestrator.look.notebook import Result
 from orchestrator.look.reports import ReportFiles
 from orchestrator.look.run import Run
@@ -199,9 +198,7 @@ def forecast(function: Callable[..., Any], space: Space, **options: Unpack[Optio
 
 
 @contextmanager
-def conducting(
-    config: Config, display: "Progress", stop: Stop | None = None, engine: Engine | None = None
-) -> Iterator[Session]:
+def conducting(config: Config, display: "Progress", stop: Stop | None = None) -> Iterator[Session]:
     """Yield a session; afterwards signals are handled as before."""
     is_main = threading.current_thread() is threading.main_thread()
     before = {signum: signal.getsignal(signum) for signum in INTERRUPTS} if is_main else {}
@@ -210,7 +207,7 @@ def conducting(
     try:
         with Session(
             Path(config.runs_dir),
-            engine or engine_of(config),
+            engine_of(config),
             display.observe,
             display.say,
             stop=stop,

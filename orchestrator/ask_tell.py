@@ -16,11 +16,10 @@ from typing import Self, Unpack
 from budgets.events import Status
 from budgets.formatting import one_line
 from budgets.plan import Devices
-from objectives.api import Measurement, Objective
+from objectives.api import Measurement
 from orchestrator.api import Options, Progress, Space, conducting, requested
 from orchestrator.execution.api import (
     Attempt,
-    Executor,
     Outcome,
     Report,
     locked,
@@ -30,7 +29,7 @@ from orchestrator.execution.api import (
     write_started,
     write_summary,
 )
-from orchestrator.execution.engine import Engine, make_devices
+from orchestrator.execution.engine import make_devices
 from orchestrator.look.notebook import Result, load
 from orchestrator.matrix.matrix import carry_out_search
 from orchestrator.plan.resolve import run_directory, run_name
@@ -126,17 +125,6 @@ class CallersExecutor:
         del self._open[name]
 
 
-@dataclass(frozen=True)
-class CallersEngine(Engine):
-    """How a search is evaluated whose caller asks and tells."""
-
-    own: CallersExecutor | None = None
-
-    def executor(self, slots: Devices, objective: Objective, name: str) -> Executor:  # noqa: ARG002
-        assert self.own is not None
-        return self.own
-
-
 class Search:
     """A search whose evaluations its caller makes. A context manager; leaving it closes it.
 
@@ -207,8 +195,8 @@ class Search:
 
     def _carry_out(self, display: Progress) -> None:
         try:
-            engine = CallersEngine("inline", own=self._executor)
-            with conducting(self._config, display, self._stop, engine) as session:
+            with conducting(self._config, display, self._stop) as session:
+                session.executor = self._executor
                 carry_out_search(session, self._config, self._executor.slots, self._overrides)
         except BaseException as error:  # raised where a caller asks
             self._failure = error

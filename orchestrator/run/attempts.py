@@ -101,14 +101,15 @@ class Run:
         accounts = ticked(self.state.accounts, record)
         return refusal_of(self.state, batch, candidate, accounts) or (record, attempt)
 
-    def reserve(self, record: Record, attempt: Attempt) -> None:
-        """Record a reservation and make the attempt's directory.
+    def reserve(self, record: Record, attempt: Attempt) -> bool:
+        """Record a reservation and make the attempt's directory, which is empty.
 
-        The directory is empty unless this attempt was started before (see `has_begun`).
+        Return False if the attempt was started before, by a reservation that the ledger has lost.
         """
-        if not has_begun(attempt):
+        if not (begun := has_begun(attempt)):
             _make_empty(attempt.directory)
         self._commit(record)
+        return not begun
 
     def attempt(self, reserved: Reserved) -> Attempt:
         """Return the attempt of a reservation, always the same one."""
@@ -130,7 +131,7 @@ class Run:
 
 
 def has_begun(attempt: Attempt) -> bool:
-    """Return whether this attempt was started before, by a reservation that the ledger has lost."""
+    """Return whether this attempt was started before."""
     known = (  # an evaluation may overwrite some of them: it runs in that directory
         read(Attempt, attempt.directory / CONFIG),
         read(Started, attempt.directory / STARTED),

@@ -23,7 +23,7 @@ from budgets.verdict import decide
 from orchestrator.capacity import Pace
 from orchestrator.execution.api import Executor
 from orchestrator.plan.comparisons import due, evaluation_seeds
-from orchestrator.run.attempts import Run, has_begun, settle_one_abandoned
+from orchestrator.run.attempts import Run, settle_one_abandoned
 
 WAIT_SECONDS = 0.5
 """Longest wait for outcomes before signals and budgets are checked again."""
@@ -187,12 +187,11 @@ class Loop:
                 return refused(run.state, batch, prepared) if is_blocking else None
             if not all(pace.admits(run.state) for pace in self.paces):
                 return None
-            run.reserve(*prepared)
-            _, attempt = prepared
-            if has_begun(attempt):
-                settle_one_abandoned(run, batch.attempts[key][-1])
-            else:
+            record, attempt = prepared
+            if run.reserve(record, attempt):
                 self.executor.submit(attempt)
+            else:
+                settle_one_abandoned(run, batch.attempts[key][-1])
         return None
 
 

@@ -104,7 +104,7 @@ class Session:
     look: Callable[[Run], None] = lambda run: None  # noqa: ARG005 - called when a run waits
     reports: Reports = field(default_factory=Reports)
     command: tuple[str, ...] = ()  # the command line, without secrets
-    _executor: Executor | None = None
+    executor: Executor | None = None  # started when first needed
     _warnings_said: int = 0
     _shared: HostSlots | None = None  # slots shared with other runs of this host
 
@@ -217,17 +217,17 @@ class Session:
 
     def _started(self, slots: Devices, objective: Objective, name: str) -> Executor:
         """Return the session's executor, started with these slots."""
-        if self._executor is not None and self._executor.slots != slots:
+        if self.executor is not None and self.executor.slots != slots:
             self._end_executor()
-        if self._executor is None:
+        if self.executor is None:
             workers = f"{counted(slots.count, 'worker')} ({self.engine.kind})"
             self.say(f"Starting {workers} ...")
-            self._executor = self.engine.executor(slots, objective, name).__enter__()
+            self.executor = self.engine.executor(slots, objective, name).__enter__()
             self._say_new_warnings()
-        return self._executor
+        return self.executor
 
     def _say_new_warnings(self) -> None:
-        warnings = () if self._executor is None else self._executor.warnings
+        warnings = () if self.executor is None else self.executor.warnings
         for warning in warnings[self._warnings_said :]:
             self.say(f"Warning: {warning}.")
         self._warnings_said = len(warnings)
@@ -245,7 +245,7 @@ class Session:
 
     def _end_executor(self) -> None:
         self._say_new_warnings()
-        executor, self._executor, self._warnings_said = self._executor, None, 0
+        executor, self.executor, self._warnings_said = self.executor, None, 0
         if executor is not None:
             executor.__exit__(None, None, None)
 
