@@ -42,11 +42,9 @@ class HostSlots(Pace):
     no slot holds a shared lock on `waiting`: meanwhile no other run takes another slot.
     """
 
-    def __init__(
-        self, limit: int, say: Callable[[str], None], sleep: Callable[[float], None] = time.sleep
-    ) -> None:
+    def __init__(self, limit: int, say: Callable[[str], None]) -> None:
         SLOTS.mkdir(mode=0o700, exist_ok=True)
-        self._limit, self._say, self._sleep = limit, say, sleep
+        self._limit, self._say = limit, say
         self._held: list[IO[bytes]] = []  # locked files
         self._waiting: IO[bytes] | None = None
 
@@ -68,7 +66,7 @@ class HostSlots(Pace):
         while len(self._held) > in_flight:
             _release(self._held.pop())
         if self._waiting is not None and in_flight == 0:
-            self._sleep(LOOK_SECONDS)
+            time.sleep(LOOK_SECONDS)
 
     def close(self) -> None:
         """Release all slots."""

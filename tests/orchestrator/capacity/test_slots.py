@@ -28,7 +28,7 @@ sharers: list[HostSlots] = []
 
 
 def sharer(limit: int) -> HostSlots:
-    sharers.append(HostSlots(limit, said.append, sleep=lambda _: None))
+    sharers.append(HostSlots(limit, said.append))
     return sharers[-1]
 
 
@@ -36,6 +36,7 @@ def sharer(limit: int) -> HostSlots:
 def slots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where the slots of these tests are: others of this host have their own."""
     monkeypatch.setattr(capacity, "SLOTS", tmp_path / "slots")
+    monkeypatch.setattr(capacity, "LOOK_SECONDS", 0.0)
     yield tmp_path / "slots"
     while sharers:
         sharers.pop().close()

@@ -9,7 +9,7 @@ import pytest
 from budgets.plan import SearchPlan
 from budgets.state import Batch
 from orchestrator.search import Search
-from orchestrator.search.strategy import landscape, rows
+from orchestrator.search.strategy import rows
 from tests.orchestrator.search.conftest import closed, evaluated
 
 PLAN = SearchPlan(seed=7, sigma0=0.2, start=(0.4,) * 10)
@@ -64,17 +64,3 @@ def test_small_spaces_and_populations_are_searched_too(
         done.append(replace(generation, told=search.tell(generation)))
     assert min(min(each.fitness()) for each in done) < 1e-3
     Search(plan, population).replay(done, with_models=True)
-
-
-# The distribution, for people and for a phase 2
-
-
-COVARIANCE = np.array([[0.04, 0.01], [0.01, 0.01]])
-
-
-def test_a_landscape_gives_the_covariance_back() -> None:
-    found = landscape((0.5, 0.5), 0.2, COVARIANCE)
-    assert found.deviations == pytest.approx((0.2, 0.1))
-    assert found.correlations[0][1] == found.correlations[1][0] == pytest.approx(0.5)
-    assert found.correlations[0][0] == found.correlations[1][1] == 1.0
-    assert found.scale**2 * np.array(found.shape) == pytest.approx(COVARIANCE)
