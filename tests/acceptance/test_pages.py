@@ -66,6 +66,8 @@ def test_a_run_that_goes_on_is_followed_to_its_end(product: Product, browser: Br
     with opened(browser, serve(product)[1]) as page:
         expect(page.locator(".standing").first).to_have_text("running")
         running.send_signal(signal.SIGCONT)
+        running.communicate()
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")  # it asks at once
         expect(page.locator(".standing").first).to_have_text("finished")
         assert_answered(page)
     product.verify("live")
