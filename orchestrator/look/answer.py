@@ -151,22 +151,13 @@ def _decided(run: Run, found: Findings, own: Decided) -> Answer:
 
 
 def _verdict(run: Run, found: Findings, own: Decided) -> str:
-    """Return the gain with its bound and what is left with more training, or what spoke against."""
-    gain, longer = found.one("winner"), found.one("long_run")
-    if gain is None or own.no_go not in (None, "too_small", "below_noise"):
-        return f"{sentence_case(text.decision(run.state, own))}."
-    said = text.winner_in_words(gain)
-    said = f"no gain is shown: {said}" if own.no_go == "below_noise" else said
-    parts = [f"{sentence_case(said)}."]
-    if own.grade == "go_persists" and longer is not None:
-        kept = next(one.observed for one in found.conditions if one.rule == "long_run")
-        seeds, share = counted(longer.pairs, "seed"), percent(kept or 0.0, 3)
-        parts.append(f"With more training {share} of the gain is kept ({seeds}).")
-    if (before := found.one("incumbent")) is not None:
-        survives = "survives" if before.is_shown else "does not survive"
-        gained = text.interval(before)
-        parts.append(f"The winner of phase 1 {survives}: {gained} over the baseline.")
-    return " ".join(parts)
+    """Return the gain with its bound, what is left with more training, or what spoke against."""
+    said = f"{sentence_case(text.decision(run.state, own))}."
+    if (before := found.one("incumbent")) is None:
+        return said
+    survives = "survives" if before.is_shown else "does not survive"
+    gained = text.interval(before)
+    return f"{said} The winner of phase 1 {survives}: {gained} over the baseline."
 
 
 def _found(run: Run, own: Decided) -> str:

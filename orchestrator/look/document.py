@@ -29,7 +29,7 @@ SCHEMA = 1
 plain_values = to_jsonable_python
 
 FACTS = (  # properties of `Run` under their own names
-    *("decision", "last", "counts", "balances", "deadline", "usage", "pace"),
+    *("decision", "counts", "balances", "deadline", "usage", "pace"),
     *("eval_seconds", "generations", "attempts", "slots", "failures", "baseline", "noise_band"),
     *("knobs", "findings", "check", "proxy"),
     "campaign",
@@ -47,7 +47,6 @@ def document(run: Run) -> dict[str, Any]:
         "phase": plan.phase,
         "tier": plan.tier,
         "standing": run.standing.kind,
-        "whose": run.standing.whose,
         "answer": plain_values(answer(run)),
         "score": measured_in(state),
         "devices": text.devices(run),

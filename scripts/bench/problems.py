@@ -38,10 +38,6 @@ class Problem(Protocol):
     def group(self) -> str:
         """Name of the group it is reported in: its noise."""
 
-    @property
-    def is_expensive(self) -> bool:
-        """Whether a regret takes several evaluations: then it is computed at few checkpoints."""
-
     def score(self, point: Point, seed: int) -> float | None:
         """Return the score of one evaluation, lower is better; None if it fails."""
 
@@ -335,8 +331,6 @@ LEVELS = {"0": 0.0, "0.1": 0.1, "1/3": 1 / 3, "1": 1.0}
 
 class OwnProblem:
     """An instance of a function with noise. A score is the regret plus noise."""
-
-    is_expensive = False
 
     def __init__(self, function: str, seed: int, level: str = "0", kind: Kind = "white") -> None:
         self._name, self._seed = f"{function} {seed}", seed

@@ -14,10 +14,6 @@ CHECKPOINTS = (0.125, 0.25, 0.375, 0.5, 0.75, 1.0)
 BEYOND = (1.5, 2.0, 3.0, 4.0)
 """Further checkpoints of pycma, which the other contenders' spend is compared with."""
 
-EXPENSIVE_CHECKPOINTS = (0.5, 1.0)
-EXPENSIVE_BEYOND = (2.0,)
-"""The same where one regret costs several evaluations."""
-
 
 @dataclass(frozen=True, slots=True)
 class Budget:

@@ -11,16 +11,7 @@ from pydantic.dataclasses import dataclass as checked
 from scripts.bench import suites
 from scripts.bench.contenders import ENTRIES
 from scripts.bench.problems import seed_of
-from scripts.bench.race import (
-    BEYOND,
-    BUDGETS,
-    CHECKPOINTS,
-    EXPENSIVE_BEYOND,
-    EXPENSIVE_CHECKPOINTS,
-    Outcome,
-    Race,
-    Start,
-)
+from scripts.bench.race import BEYOND, BUDGETS, CHECKPOINTS, Outcome, Race, Start
 
 CHUNK = 16  # runs between two writes
 
@@ -87,9 +78,7 @@ def run(task: Task) -> Result:
     """Race once. Deterministic: the contender's seed follows from the problem."""
     entry, budget = ENTRIES[task.contender], BUDGETS[task.tier]
     problem = suites.load(suites.Key.parse(task.problem))
-    checkpoints: tuple[float, ...] = EXPENSIVE_CHECKPOINTS if problem.is_expensive else CHECKPOINTS
-    if entry.continues:
-        checkpoints += EXPENSIVE_BEYOND if problem.is_expensive else BEYOND
+    checkpoints = CHECKPOINTS + BEYOND * entry.continues
     start = Start(problem.default, budget, seed_of("contender", task.problem))
     try:
         contender = entry.make(start)

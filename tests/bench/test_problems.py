@@ -12,7 +12,7 @@ from scripts.bench.problems import (
     keyed,
     noise,
 )
-from scripts.bench.suites import SUITES, Key, TrainingProblem, keys, load
+from scripts.bench.suites import SUITES, Key, keys, load
 
 CENTRE = (0.5,) * 10
 
@@ -65,15 +65,6 @@ def test_a_suite_has_every_problem_once_per_seed_and_names_can_be_loaded() -> No
     for suite, every in SUITES.items():
         names = [str(key) for key in keys(suite, range(1, 4))]
         assert len(set(names)) == len(names) == 3 * len(every)
-    key = Key("own", "bowl", 4, "1/3", "shared")
+    key = Key("bowl", 4, "1/3", "shared")
     assert Key.parse(str(key)) == key
     assert load(key).score(CENTRE, 9) == OwnProblem("bowl", 4, "1/3", "shared").score(CENTRE, 9)
-
-
-def test_a_training_is_deterministic_and_its_default_has_regret_one() -> None:
-    problem = TrainingProblem("optimizer", 1)
-    score = problem.score(problem.default, 3)
-    assert score is not None
-    assert 2 < score < 5
-    assert problem.score(problem.default, 3) == score
-    assert problem.regret(problem.default) == 1

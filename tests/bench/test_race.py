@@ -15,7 +15,6 @@ class Line:
 
     default: Point = (1.0,)
     group = "0"
-    is_expensive = False
 
     def __init__(self) -> None:
         self.seeds: list[int] = []
