@@ -3,7 +3,6 @@
 Lists about runs are in the order of the runs. A gain is relative to the run's own baseline.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
@@ -27,6 +26,13 @@ DECIDE = ("objective.", "data.", "space.")
 """The names of facts that a fingerprint covers begin so."""
 
 
+def _compare(one: Run, other: Run) -> bool:
+    """Whether scores compare: a fingerprint covers settings, space, data and code."""
+    mine, theirs = one.plan, other.plan
+    is_same = mine.objective_fingerprint == theirs.objective_fingerprint != ""
+    return is_same and mine.direction == theirs.direction
+
+
 class Duel(NamedTuple):
     """One run's winner against another's, on fresh seeds of both."""
 
@@ -42,22 +48,9 @@ class Comparison:
         self.runs = tuple(runs)
         self.names = tuple(shortened([run.plan.run_id for run in runs], NAME_WIDTH))
 
-    @cached_property
-    def groups(self) -> tuple[tuple[int, ...], ...]:
-        """Runs, by number, with the same fingerprint and direction.
-
-        Scores compare within a group only. A fingerprint covers everything that decides a score:
-        settings, space, data and code.
-        """
-        found = defaultdict[tuple[str, str], list[int]](list)
-        for place, run in enumerate(self.runs):
-            fingerprint = run.plan.objective_fingerprint or f"none of {place}"
-            found[fingerprint, run.plan.direction].append(place)
-        return tuple(map(tuple, found.values()))
-
     @property
     def is_comparable(self) -> bool:
-        return len(self.groups) == 1
+        return all(_compare(self.runs[0], other) for other in self.runs[1:])
 
     @cached_property
     def differences(self) -> dict[str, tuple[str | None, ...]]:
@@ -79,19 +72,22 @@ class Comparison:
         """Winners on shared seeds that neither was selected on."""
         level = min((run.gain.level for run in self.runs if run.gain), default=0.01)
         scores = [winner_scores(run.state) for run in self.runs]
-        pairs = [pair for group in self.groups for pair in combinations(group, 2)]
-        signs = [run.plan.sign for run in self.runs]
-        duels = (Duel(a, b, gain(scores[a], scores[b], level, signs[a])) for a, b in pairs)
+        pairs = combinations(enumerate(self.runs), 2)
+        duels = (
+            Duel(a, b, gain(scores[a], scores[b], level, one.plan.sign))
+            for (a, one), (b, other) in pairs
+            if _compare(one, other)
+        )
         return tuple(duel for duel in duels if duel.gain.mean is not None)
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON values. Runs are referred to by their number."""
-        names = ("groups", "why_not", "differences")
         return {
             "runs": list(map(document, self.runs)),
             "comparable": self.is_comparable,
+            "why_not": self.why_not,
+            "differences": self.differences,
             "winner_against_winner": [plain_values(duel._asdict()) for duel in self.duels],
-            **{name: plain_values(getattr(self, name)) for name in names},
         }
 
     def page(self) -> Page:
@@ -125,8 +121,6 @@ class Comparison:
 
     def _scores(self) -> str:
         said = ["Scores and gains compare between runs whose objectives have one fingerprint."]
-        groups = (listed(plain(self.names[place]) for place in group) for group in self.groups)
-        said += [f"Comparable with each other: {names}." for names in groups]
         if self.why_not:
             said.append(f"What differs: {plain(listed(self.why_not, MOST_NAMED))}.")
         for duel in self.duels:
