@@ -29,7 +29,7 @@ SCHEMA = 1
 plain_values = to_jsonable_python
 
 FACTS = (  # properties of `Run` under their own names
-    *("decision", "counts", "balances", "deadline", "usage", "pace"),
+    *("decision", "counts", "balances", "usage", "pace"),
     *("eval_seconds", "generations", "attempts", "slots", "failures", "baseline", "noise_band"),
     *("knobs", "findings", "check", "proxy"),
     "campaign",
@@ -49,14 +49,10 @@ def document(run: Run) -> dict[str, Any]:
         "standing": run.standing.kind,
         "answer": plain_values(answer(run)),
         "score": measured_in(state),
-        "devices": text.devices(run),
-        "generations_finished": state.finished,
-        "generations_planned": plan.resolved.generations,
         "recommendation": point and _place(run, point),
         "triggers": text.rules(state, state.fired),
         "overrides": text.rules(state, state.overridden),
         "amendments": [text.amended(one) for one in state.amended],
-        "sessions": [plain_values(one) for one in state.opened],
         **result(run, *FACTS),
     }
 

@@ -7,7 +7,7 @@ without the breaks between them. Points, and fields named `unit`, are in the uni
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
@@ -217,12 +217,6 @@ class Run:
             or one.cap
             or one.spent / one.per_unit  # money without a price is 0 of infinitely many
         )
-
-    @property
-    def deadline(self) -> datetime | None:
-        """When the last evaluation must have ended."""
-        end_ms = self.state.accounts.deadline_ms
-        return None if end_ms is None else datetime.fromtimestamp(end_ms / 1000, UTC)
 
     @cached_property
     def usage(self) -> dict[str, float]:

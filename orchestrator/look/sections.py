@@ -200,8 +200,6 @@ def _budget(run: Run, figures: Figures) -> Iterator[Block]:
     if total := sum(usage.values()) - usage["planned"]:
         idle, wasted = usage["idle"] / total, usage["wasted"] / total
         said.append(f"Time of the slots: {idle:.0%} idle, {wasted:.0%} wasted.")
-    if (deadline := run.deadline) is not None:
-        said.append(f"Deadline: evaluations end by {deadline:%Y-%m-%d %H:%M:%S} UTC.")
     said.append(text.timing(run.pace))
     yield items(plain(line) for line in filter(None, said))
     own = _shown(figures, "timeline", "device_time")
