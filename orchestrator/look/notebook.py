@@ -1,6 +1,7 @@
 """A run in Python and in a notebook: its verdict, its recommendation, tables, plots, report."""
 
 from base64 import b64encode
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from html import escape
@@ -115,13 +116,13 @@ class Result:
         return Shown(page_html(page_of(self.run)))
 
     def plot(self, name: str = "scores") -> "Shown":
-        """Return a plot as SVG; `save(path)` writes it. Raises ValueError on an unknown name."""
+        """Return a plot; `save(path)` writes SVG, PNG or PDF. Raises ValueError without it."""
         from orchestrator.look.plots import drawings
 
         every = drawings(self.run)
         if name not in every:
             raise ValueError(f"plot: expected one of {', '.join(every)}, got {name!r}")
-        return Shown(every[name].file("svg").decode())
+        return Shown(every[name].file("svg").decode(), every[name].file)
 
     def _knobs(self, point: tuple[float, ...] | None) -> dict[str, float] | None:
         return None if point is None else self.run.plan.space.decode(point)
@@ -138,11 +139,13 @@ class Shown:
     """A page or a drawing that shows itself in a notebook."""
 
     text: str  # HTML or SVG
+    drawn: Callable[[str], bytes] | None = None  # in another form: `png`, `pdf`
 
     def save(self, path: str | Path) -> Path:
-        """Write it to a file and return its path."""
+        """Write it to a file, a drawing by its suffix, and return the path."""
         file = Path(path)
-        file.write_text(self.text, encoding="utf-8")
+        form = file.suffix.removeprefix(".")
+        file.write_bytes(self.drawn(form) if self.drawn else self.text.encode())
         return file
 
     def _repr_html_(self) -> str:

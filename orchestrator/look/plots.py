@@ -72,7 +72,7 @@ class Drawing:
         file = io.BytesIO()
         with warnings.catch_warnings(), matplotlib.rc_context(_STYLE):
             warnings.simplefilter("ignore")  # letters that the font lacks: a viewer has other fonts
-            about = {_DATE[form]: None}
+            about = {_DATE[form]: None} if form in _DATE else None
             self.canvas.savefig(file, format=form, dpi=200, facecolor=paper, metadata=about)
         return file.getvalue()
 
