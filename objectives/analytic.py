@@ -18,7 +18,6 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from random import Random
 from typing import Any, Self
 
@@ -53,16 +52,9 @@ def _ellipsoid(z: tuple[float, ...]) -> float:
     return math.fsum(1e6 ** (i / last) * (1.0 - v) ** 2 for i, v in enumerate(z))
 
 
-def _rosenbrock(z: tuple[float, ...]) -> float:
-    return math.fsum(
-        100.0 * (right - left**2) ** 2 + (1.0 - left) ** 2 for left, right in pairwise(z)
-    )
-
-
 FUNCTIONS: dict[str, Callable[[tuple[float, ...]], float]] = {
     "sphere": _sphere,
     "ellipsoid": _ellipsoid,
-    "rosenbrock": _rosenbrock,
     "cliff": _sphere,
     "idle": lambda z: _sphere(z[:-1]),  # the last changes nothing, the noise included
     "noise": lambda _: 1.0,
@@ -103,7 +95,7 @@ class InjectedError(ObjectiveError):
 
 @dataclass(frozen=True)
 class AnalyticObjective(Objective):
-    """One of `sphere`, `ellipsoid`, `rosenbrock`, `cliff`, `idle`, `noise`."""
+    """One of `FUNCTIONS`."""
 
     model = AnalyticSettings
     budget_settings, budget_unit = ("effort",), "effort"

@@ -84,24 +84,20 @@ class CommandConfig(ProgramConfig):
                     f"{name}: something else that the program gets has this name: choose another, "
                     f"and say {name}={{OTHER}} in argv"
                 )
-        known = {*self._named, *OF_AN_EVALUATION}
+        own = {*self.knobs, *self.fixed, *([] if self.budget is None else [BUDGET])}
+        known = {*own, *OF_AN_EVALUATION}
         known |= {KNOBS_FILE} if self.send == "json" else set()
         for name in self.placed - known:
             raise ValueError(
                 f"unknown placeholder {cut(name, 60)!r}: expected {', '.join(sorted(known))}; "
                 "a brace itself is {{ or }}"
             )
-        for name in set(self._named) - self.placed - set(self.sent):
+        for name in own - self.placed - set(self.sent):
             raise ValueError(
                 f"{name} does not reach the program: put {{{name}}} into argv or environment, "
                 'or say send = "key=value", "flags" or "json"'
             )
         return self
-
-    @property
-    def _named(self) -> list[str]:
-        """Names of what the program has to get."""
-        return [*self.knobs, *self.fixed, *([] if self.budget is None else [BUDGET])]
 
     @property
     def sending(self) -> Send:

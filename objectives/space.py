@@ -58,12 +58,10 @@ class Knob(BaseModel):
         if self.kind != "int" and self.step != 1:
             raise ValueError(f"knob {self.name}: only an int knob has a step")
         for value in (self.low, self.high, self.baseline) if self.kind == "int" else ():
-            if value % 1:
-                raise ValueError(f"knob {self.name}: {value:g} must be a whole number")
-            if (value - self.low) % self.step:
+            if value % 1 or (value - self.low) % self.step:
                 raise ValueError(
-                    f"knob {self.name}: {value:g} must lie whole steps of {self.step} "
-                    f"from low {self.low:g}"
+                    f"knob {self.name}: {value:g} must be a whole number, and lie whole steps of "
+                    f"{self.step} from low {self.low:g}"
                 )
         try:
             inside = 0.0 <= self.encode(self.baseline) <= 1.0
@@ -160,13 +158,11 @@ class SearchSpace(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
-    knobs: tuple[Knob, ...]
+    knobs: tuple[Knob, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         names = [knob.name for knob in self.knobs]
-        if not names:
-            raise ValueError("a search space needs at least one knob")
         if len(set(names)) < len(names):
             raise ValueError(f"knob names must differ, got {', '.join(names)}")
         return self

@@ -212,15 +212,10 @@ def _generator(seed: int, stream: str, device: str) -> torch.Generator:
 
 @contextmanager
 def torch_set(threads: int, device: str) -> Iterator[None]:
-    """Let torch use `threads` threads, and deterministic kernels on a GPU, within the block.
+    """Let torch use `threads` threads, and deterministic kernels on a GPU.
 
-    Afterwards torch is as it was. Raises OutOfMemoryError where the block runs out of memory.
+    Raises OutOfMemoryError where the block runs out of memory.
     """
-    before = (
-        torch.get_num_threads(),
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_deterministic_algorithms_warn_only_enabled(),
-    )
     torch.set_num_threads(threads)
     if device == "cuda":
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # or cuBLAS is not
@@ -234,9 +229,6 @@ def torch_set(threads: int, device: str) -> Iterator[None]:
         if named or OUT_OF_MEMORY.search(str(error)):
             raise OutOfMemoryError(str(error) or "out of memory") from error
         raise
-    finally:
-        torch.set_num_threads(before[0])
-        torch.use_deterministic_algorithms(before[1], warn_only=before[2])
 
 
 def diagnose(losses: Tensor, grad_norms: Tensor) -> dict[str, float]:

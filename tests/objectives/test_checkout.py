@@ -4,7 +4,6 @@ import json
 import math
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +21,7 @@ from objectives.api import (
     ProgramFailedError,
     SetupError,
 )
-from objectives.checkout import SHIM, CheckoutObjective
+from objectives.checkout import CheckoutObjective
 
 FAKE = Path(__file__).parent / "fake_nanochat"
 
@@ -112,17 +111,14 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"target_flops": None}, "target_flops"),
     ({"flags": {"target_flops": 5}}, "target_flops cannot be set here"),
     ({"environment": {"RANK": "0"}}, "RANK"),
-    ({"environment": {"HF_TOKEN": "swordfish"}}, "pass_environment"),
-    ({"flags": {"run": "https://me:swordfish@host/"}}, "a URL with a user name"),
     ({"knobs": {"depth": DEPTH}}, "depth is a knob: it cannot be a flag"),
 ]
 
 
 @pytest.mark.parametrize(("wrong", "word"), WRONG)
 def test_a_wrong_setting_is_refused_by_name(wrong: dict[str, Any], word: str, load: Load) -> None:
-    with pytest.raises(ValueError, match=re.escape(word)) as caught:
+    with pytest.raises(ValueError, match=re.escape(word)):
         load(**wrong)
-    assert "swordfish" not in str(caught.value)
 
 
 def test_the_fingerprint_is_of_all_that_decides_a_score(
@@ -226,27 +222,3 @@ def test_other_data_than_the_plans_is_refused(
     with pytest.raises(SetupError, match="changed"):
         evaluate(objective, pinned=pinned)
     assert not list(attempt.iterdir())
-
-
-PROGRAM = """
-import sys
-import torch
-
-@torch.compile(dynamic=False, fullgraph=True)
-def doubled(x):
-    return 2 * x
-
-torch.manual_seed(42)
-print(__name__, sys.argv[1:], torch.initial_seed(), torch.compile(len) is len)
-print(doubled(torch.ones(1)).item())
-sys.exit(3)
-"""
-
-
-@pytest.mark.slow  # it imports torch
-def test_torch_itself_is_seeded_and_left_uncompiled(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(PROGRAM)
-    argv = (sys.executable, str(SHIM), "program", "7", "eager", "--depth=4")
-    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.stdout.splitlines() == ["__main__ ['--depth=4'] 49 True", "2.0"]
-    assert done.returncode == 3

@@ -81,18 +81,6 @@ def measure(make: Make, context: Context) -> Measure:
 # Settings
 
 
-def test_a_spec_gives_an_equal_objective(make: Make) -> None:
-    fixed = {"a": True, "b": 1, "c": 1.0, "d": "1"}
-    where = {"n": {"pattern": "n is (.*)"}, "m": {"file": "a.json", "key": "b.c"}, "o": "o"}
-    objective = make(fixed=fixed, measures=where, environment={"OUT": "{directory}"})
-    again = load(ObjectiveSpec.model_validate_json(objective.spec.model_dump_json()))
-    assert again == objective
-    assert (again.spec, again.fingerprint) == (objective.spec, objective.fingerprint)
-    assert again.spec.settings["measures"] == where
-    kept = again.spec.settings["fixed"].values()
-    assert [type(value) for value in kept] == [bool, int, float, str]
-
-
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"argv": []}, "argv"),
     ({"argv": "python train.py"}, "expected a list"),

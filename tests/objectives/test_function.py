@@ -131,13 +131,6 @@ def test_what_is_returned_is_a_measurement_or_refused(
         measurement_of(value, 9.0)
 
 
-def test_its_module_and_what_that_imports_is_pinned(make: Make, user: Path) -> None:
-    (user / "lib").mkdir()
-    (user / "lib/model.py").touch()
-    (user / "train.py").write_text(f"from lib import model\n{SCORE}1\n")
-    assert set(make().config.code or {}) == {"train.py", "lib/model.py"}
-
-
 MEDDLES = """
 import os, sys
 import beside

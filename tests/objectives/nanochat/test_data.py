@@ -3,7 +3,6 @@
 import gzip
 import json
 import lzma
-import os
 import sys
 from collections.abc import Callable
 from hashlib import sha256
@@ -17,7 +16,7 @@ import numpy as np
 import pytest
 
 from objectives.api import SetupError
-from objectives.nanochat import data, tokenizer
+from objectives.nanochat import data
 from objectives.nanochat.data import parse
 from objectives.nanochat.objective import NanochatObjective
 
@@ -145,22 +144,6 @@ def test_a_validation_split_is_held_out_in_its_own_order(tmp_path: Path) -> None
     assert parts(f"hf:{tmp_path}/saved") == joined(DOCUMENTS[:8], DOCUMENTS[8:])
 
 
-def test_a_data_set_of_the_hub_is_loaded_by_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    datasets = pytest.importorskip("datasets")
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "hub")
-    (tmp_path / "mine").mkdir()
-    for name, rows in (("train", TEXTS[:9]), ("validation", TEXTS[8:])):
-        lines = (json.dumps({"text": row}) for row in rows)
-        (tmp_path / f"mine/{name}.jsonl").write_text("\n".join(lines))
-    monkeypatch.chdir(tmp_path)  # `datasets` reads it as it reads the hub
-    assert parts("hf:mine") == joined(DOCUMENTS[:8], DOCUMENTS[8:])
-    assert parse("hf:mine").state() == parse("hf:mine").state()
-    with pytest.raises(SetupError, match="BuilderConfig 'none' not found"):
-        data.load("hf:mine:none")
-
-
 @pytest.mark.parametrize("found", [json.dumps({"A": {"extract": "b"}}), "[]"])
 def test_another_text_under_the_name_of_a_pinned_one_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: str, cache: Path
@@ -256,14 +239,6 @@ def test_a_missing_package_names_the_command(
             data.load(name)
 
 
-def test_a_text_without_a_window_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "two.txt").write_text("short\n\n" + "long " * 100)
-    corpus = data.load(str(tmp_path / "two.txt"))
-    with pytest.raises(SetupError, match="tokens, expected more than sequence_len 512"):
-        data.require_length(corpus, 512)
-    data.require_length(corpus, 5)
-
-
 # Tokens
 
 
@@ -280,22 +255,6 @@ def test_bpe_tokens_stand_for_every_byte_of_the_same_text(text: Path) -> None:
     assert corpus.facts["data_sha256"] == plain.facts["data_sha256"]
     assert corpus.fingerprint != plain.fingerprint
     assert corpus.fingerprint != data.load(str(text), "bpe:300").fingerprint
-
-
-def test_bpe_spells_what_it_never_saw_and_learns_the_same_every_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    seen = [b"the cat sat on the mat\n\n" * 3, "ein Bär, naïve 東京 😀 \t \n\n".encode() * 3]
-    one, other = (tokenizer.learn("bpe:290", seen) for _ in range(2))
-    texts = ["\x00\r\n  \u3000é\u0301".encode(), "東京の猫 ".encode() * 9]
-    assert one.token_bytes[one.encode(texts)].sum() == sum(map(len, texts))
-    assert [*one.encode(texts)] == [*one.encode(texts[:1]), *other.encode(texts[1:])]
-    assert one.sha256 == other.sha256
-    with pytest.raises(SetupError, match=r"gives only \d+ tokens"):
-        tokenizer.learn("bpe:5000", seen)
-    first = tokenizer.learn("bpe:265", seen[:1])
-    monkeypatch.setattr(tokenizer, "LEARN_BYTES", len(seen[0]))
-    assert tokenizer.learn("bpe:265", seen).sha256 == first.sha256
 
 
 # The cache
@@ -327,14 +286,6 @@ def test_a_damaged_cache_file_is_made_again(text: Path, cache: Path, keep: int |
         path.write_bytes(whole[:keep])
     assert same(data.load(str(text), "bpe:400"), corpus)
     assert path.read_bytes() == whole
-
-
-def test_a_cache_that_cannot_be_written_is_not_used(
-    text: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    corpus = data.load(str(text))
-    monkeypatch.setenv("XDG_CACHE_HOME", os.devnull)
-    assert same(data.load(str(text)), corpus)
 
 
 def test_a_text_that_changes_while_it_is_read_is_refused(

@@ -139,6 +139,8 @@ def test_a_damaged_checkpoint_is_named_and_without_it_the_one_before_is_resumed(
         train(tmp_path, at(40, PowerCutError))
     path = newest(tmp_path)
     path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(ValueError, match="holds another run: seed was 42, is 7"):
+        train(tmp_path, seed=7)
     with pytest.raises(ValueError, match=f"{path.name} is damaged: delete it"):
         train(tmp_path)
     path.unlink()
@@ -176,21 +178,6 @@ def test_the_last_and_the_best_checkpoints_are_kept(train: Train, tmp_path: Path
     assert {path.name for path in tmp_path.glob("*.pt")} == set(listed)
     size = newest(tmp_path).stat().st_size
     assert size < flops.checkpoint_bytes(NanochatConfig(**SMALL), 12) < 2 * size
-
-
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        ({"seed": 7}, "holds another run: seed was 42, is 7"),
-        ({"matrix_lr": 0.03}, "holds another run: matrix_lr was 0.02, is 0.03"),
-        ({"num_batches": None, "target_flops": 1.0}, "pays for no step"),
-    ],
-)
-def test_another_run_is_refused(
-    train: Train, whole: dict[str, Path], settings: dict[str, Any], expected: str
-) -> None:
-    with pytest.raises(ValueError, match=expected):
-        train(whole["synaptic"], **settings)
 
 
 def test_a_directory_that_is_not_ours_or_not_free_is_refused(
