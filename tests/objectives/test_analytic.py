@@ -2,7 +2,6 @@
 
 import statistics
 from pathlib import Path
-from random import Random
 
 import pytest
 from hypothesis import given
@@ -105,24 +104,6 @@ def test_some_points_fail_as_they_are_set_to() -> None:
     failed = [seed for seed in range(2000) if fails(seed)]
     assert len(failed) == pytest.approx(200, abs=40)
     assert all(map(fails, failed))
-
-
-@pytest.mark.parametrize(
-    ("bias", "least", "most"), [(0.0, 1.0, 1.0), (0.5, 0.8, 0.99), (-3.0, -1, 0)]
-)
-def test_a_short_evaluation_ranks_points_as_well_as_its_bias_lets_it(
-    bias: float, least: float, most: float
-) -> None:
-    draws = Random(0)  # noqa: S311 - no secret hangs on it
-    points = [(draws.uniform(-2, 2), draws.uniform(-2, 2)) for _ in range(200)]
-
-    def ranks(o: Objective) -> list[float]:
-        scores = [score(o, z) for z in points]
-        return [sorted(scores).index(value) for value in scores]
-
-    found = statistics.correlation(ranks(objective()), ranks(objective(effort=0.25, bias=bias)))
-    assert least - 1e-9 <= found <= most + 1e-9
-    assert score(objective(bias=1.0, effort=2.0), (1.0, 1.0)) == 0.5
 
 
 @pytest.mark.parametrize(

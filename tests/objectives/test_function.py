@@ -81,33 +81,20 @@ def test_a_wrong_setting_is_refused_by_name(
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("name", ["python:train", "python:train.py:f", "python:json:f"])
-def test_what_names_no_function_of_the_users_is_refused(name: str, make: Make) -> None:
-    with pytest.raises(ValueError, match=name.split(":")[1].split(".", 1)[0]):
-        make(name=name)
-
-
-GOT = """import json, pathlib
-    pathlib.Path("got").write_text(json.dumps([knobs, seed, budget, also]))
-    return 1"""
-
-
-def test_the_function_gets_knobs_seed_budget_and_what_is_fixed(
+def test_a_function_is_alone_in_its_process_and_its_knobs_are_its_own(
     make: Make, context: Context, user: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", "8")
-    objective = make(GOT, budget=10, fixed={"width": 8, "of": {"deep": [1]}})
-    objective.evaluate(BASELINE, 7, context)
-    got = json.loads((context.directory / "got").read_text())
-    assert got == [{"lr": 0.003, "depth": 2}, 7, 10, {"width": 8, "of": {"deep": [1]}}]
-    noted = json.loads((context.directory / "program.json").read_bytes())
-    assert (noted["function"], noted["file"]) == (objective.name, str(user / "train.py"))
-    assert noted["code"] == objective.code
     alone = make("import os; return float('WORLD_SIZE' in os.environ)")
     assert alone.evaluate(BASELINE, 7, context).score == 0.0
     assert os.environ["WORLD_SIZE"] == "8"
+    noted = json.loads((context.directory / "program.json").read_bytes())
+    assert (noted["file"], noted["code"]) == (str(user / "train.py"), alone.code)
     with pytest.raises(ValueError, match=r"missing \['lr'\], unknown \['x'\]"):
-        objective.evaluate({"x": 1.0, "depth": 2.0}, 7, context)
+        alone.evaluate({"x": 1.0, "depth": 2.0}, 7, context)
+    for name in ("python:train", "python:train.py:f", "python:json:f"):
+        with pytest.raises(ValueError, match=name.split(":")[1].split(".", 1)[0]):
+            make(name=name)
 
 
 @pytest.mark.parametrize(

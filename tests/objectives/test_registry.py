@@ -89,17 +89,6 @@ def test_a_budget_is_scaled_and_stays_whole(program: ObjectiveSpec) -> None:
     assert objective.scaled(0.0) is None
 
 
-@over_programs
-def test_another_baseline_is_said_in_its_settings(program: ObjectiveSpec) -> None:
-    moved = load(program).with_baseline({"lr": 0.25, "depth": 7.0})
-    assert moved is not None
-    assert {k.name: k.baseline for k in load(moved).space.knobs} == {"lr": 0.25, "depth": 7}
-    again = load(ObjectiveSpec(name=program.name, settings=unusual(moved)))
-    assert again.spec.settings["knobs"] == moved.settings["knobs"]
-    assert "code" not in unusual(moved)
-    assert unusual(moved).keys() <= program.settings.keys()
-
-
 def test_the_baseline_of_our_own_knobs_is_said_by_their_names() -> None:
     spec = ObjectiveSpec(name="nanochat", settings={"space": "optimizer"})
     own = load(spec)

@@ -10,7 +10,6 @@ import torch
 
 from objectives.api import DivergedError, Measurement, OutOfMemoryError, SetupError, Variant
 from objectives.nanochat.config import NanochatConfig, search_space
-from objectives.nanochat.flops import plan
 from objectives.nanochat.objective import NanochatObjective
 from objectives.nanochat.train import torch_set
 from objectives.registry import varied
@@ -110,18 +109,3 @@ def test_the_control_of_the_synaptic_model_is_plain_attention_at_the_same_points
     assert plain.controls() == ()
     longer = variant(plain, plain.scaled(1.3))  # at equal seconds
     assert longer.config == plain.config.model_copy(update={"target_flops": 3.9e8})
-
-
-@pytest.mark.parametrize(
-    "length",
-    [{"num_epochs": 2.0}, {"num_batches": 500}, {"num_epochs": 2.0, "target_flops": 3e9}],
-    ids="-".join,
-)
-def test_a_long_run_has_so_many_times_the_flops_whatever_decides_the_length(
-    length: dict[str, float], text: str
-) -> None:
-    subject = NanochatObjective.from_settings("nanochat", {"data": text} | length)
-    longer = variant(subject, subject.scaled(1.31))
-    before, after = (plan(one.config, train_tokens=100_000) for one in (subject, longer))
-    assert after.train == pytest.approx(1.31 * before.train, abs=2.31 * before.per_step)
-    assert (after.paid_by, longer.space) == (before.paid_by, subject.space)
