@@ -181,6 +181,7 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
         for name in ("target-flops", *config.flags, *config.knobs):
             if name not in known:
                 raise SetupError(f"{config.checkout}: {unknown('flag', name, sorted(known))}")
+        self.command  # noqa: B018 - its settings are refused now, or never
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         """Train in a base directory with links to data and tokenizer.
