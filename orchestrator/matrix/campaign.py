@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import product
-from math import floor, prod
+from math import floor
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -22,7 +22,6 @@ from objectives import registry
 from objectives.settings import shown
 from orchestrator.capacity import Pace
 from orchestrator.config import (
-    TABLES,
     TRAINING,
     Config,
     Values,
@@ -39,8 +38,6 @@ from orchestrator.plan.resolve import check_run_id, slots_of
 
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=-]{0,99}")
 """Safe for any file system and shell."""
-
-MOST_CELLS = 10_000
 
 Factors = Mapping[str, Mapping[str, Values]]
 """The settings of each level, by the names of factor and level, in their order."""
@@ -60,8 +57,6 @@ def campaign_from(config: Config) -> CampaignPlan:
     """Return the plan's part of a campaign. Raises ValueError, naming the condition."""
     assert config.campaign is not None, "the caller has checked it"
     campaign, factors = config.campaign, factors_of(config.factors)
-    if (crossed := prod(map(len, factors.values()))) > MOST_CELLS:
-        raise ValueError(f"{crossed} combinations of [factors]: expected {MOST_CELLS} at most")
     listed = [*_listed(campaign.conditions), *_factorial(factors)]
     if not listed:
         raise ValueError(
@@ -163,16 +158,10 @@ def _as_name(value: Any) -> str:
 def _settings(given: Mapping[str, Any], place: str) -> Values:
     """Return settings of the objective; their keys may begin with `training.`.
 
-    Raises ValueError on a key of another table, and on one that is set twice.
+    Raises ValueError on one that is set twice.
     """
-    pairs = []
-    for key, value in flattened(given, place):
-        if key.partition(".")[0] in TABLES and not key.startswith(f"{TRAINING}."):
-            raise ValueError(
-                f"{place}: {key} is the same for all conditions: expected keys of [{TRAINING}]"
-            )
-        pairs.append((key.removeprefix(f"{TRAINING}."), value))
-    return each_once(pairs, place)
+    pairs = flattened(given, place)
+    return each_once([(key.removeprefix(f"{TRAINING}."), value) for key, value in pairs], place)
 
 
 def _factorial(factors: Factors) -> Iterator[Condition]:

@@ -63,17 +63,13 @@ def followed(root: Path, config: Config, kind: str) -> Succession | None:
 def carried(run_id: str, state: RunState, space: SearchSpace) -> tuple[Point, tuple[str, ...]]:
     """Return the run's best point in another space, and the knobs that are new there.
 
-    New knobs are at their baseline. Raises ValueError without a point, or without a shared knob.
+    New knobs are at their baseline. Raises ValueError without a point.
     """
     best, earlier = best_point(state), [knob.name for knob in state.plan.space.knobs]
     if best is None:
         raise ValueError(f"{run_id} has told no generation yet: there is nothing to start from")
     known = dict(zip(earlier, best, strict=True))
     new = tuple(knob.name for knob in space.knobs if knob.name not in known)
-    if len(new) == space.dimension:
-        raise ValueError(
-            f"{run_id} searched other knobs, {', '.join(earlier)}: none of {', '.join(new)}"
-        )
     point = (known.get(knob.name, knob.encode(knob.baseline)) for knob in space.knobs)
     return tuple(point), new
 

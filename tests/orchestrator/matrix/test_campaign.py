@@ -163,14 +163,6 @@ def entry(name: str, *settings: str) -> str:
 # Factorials
 
 
-def test_too_many_combinations_are_refused_without_making_them() -> None:
-    said: dict[str, Any] = {"objective": "sphere", "campaign.name": "c"}
-    said |= {f"factors.{name}": {str(n): {} for n in range(100)} for name in "abcdef"}
-    config = resolve(Layers(flags={key: (value, "--set") for key, value in said.items()}))
-    with pytest.raises(ValueError, match="1000000000000"):
-        campaign_from(config)
-
-
 @pytest.mark.parametrize(
     ("value", "name"),
     [
@@ -275,7 +267,7 @@ def test_names_that_a_file_system_takes_for_one_are_refused(text: str, describe:
         (entry("a", "noise = 0.1", "training.noise = 0.2"), "condition a: .* given twice"),
         ("[[campaign.conditions]]\nnoise = 0.1\n", "entry 1: expected a name, got None"),
         (entry("a", "noise = 0.1") + entry("b", "noise = 0.1"), "a and b are the same"),
-        (entry("a", "budget.max_evals = 3"), "condition a: budget.max_evals is the same for all"),
+        (entry("a", "budget.max_evals = 3"), "condition a: .*budget.max_evals"),
         (entry("a", 'objective = "cliff"'), "'objective'"),
     ],
 )
