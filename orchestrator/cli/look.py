@@ -39,12 +39,11 @@ def status(
 ) -> Answer | None:
     """Show how a run stands, also while another process runs it, or each run in a directory.
 
-    Writes nothing.
+    Without RUN: the latest, then a line for each run. Writes nothing.
     """
     if run is not None and os.path.isdir(run) and not os.path.lexists(Path(run) / LEDGER):
         rows = list(_rows(Path(run)))
-        lines = ["  ".join(row.values()) for row in rows]
-        return Answer(rows, lines or [f"no runs in {run}"])
+        return Answer(rows, ["  ".join(row.values()) for row in rows] or [f"no runs in {run}"])
     directory = find_run(run, root)
     if watch:
         if context.params["as_json"]:
@@ -56,8 +55,9 @@ def status(
         return None
     from orchestrator.look.terminal import status_lines
 
-    found = _view(directory)
-    return Answer(lambda: document(found), status_lines(found))
+    found, rows = _view(directory), list(_rows(root)) if run is None else []
+    others = ["", "Every run:", *("  ".join(row.values()) for row in rows)] if rows[1:] else []
+    return Answer(lambda: document(found), [*status_lines(found), *others])
 
 
 def _view(directory: Path) -> Run:

@@ -196,7 +196,8 @@ def _scores(run: Run, canvas: Any) -> Texts | None:
     _series(axes, numbers, [one.mean for one in generations], "mean")
     look = {"where": "mid", "lw": 2, "ms": 14, "marker": "_" * (len(numbers) == 1)}
     axes.step(numbers, best, color=GREEN, label="best so far", **look)
-    axes.step(numbers, chance, "--", color=PURPLE, label="best by chance", **look)
+    if run.baseline is not None:
+        axes.step(numbers, chance, "--", color=PURPLE, label="best by chance", **look)
     axes.set(ylim=limits, xlabel="generation")
     axes.set_ylabel(f"score ({better_when(run.plan.direction)})")
     if len(failed) == len(own):

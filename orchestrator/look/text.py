@@ -335,9 +335,12 @@ def decision(state: RunState, own: Decided) -> str:
     found, is_go = verdict.conditions(state), own.grade != "no_go"
     if not found:
         return "every finalist failed on every fresh seed, so nothing was found"
-    shown = (one for one in found if (one.rule == "long_run" if is_go else not one.met))
-    gain = winner_in_words(verdict.winner_gain(state))
-    return "; ".join([gain, *(condition(state, one) for one in shown)])
+    said = [winner_in_words(verdict.winner_gain(state))]
+    if not is_go:
+        said += [condition(state, one) for one in found if not one.met]
+    elif kept := next((one.observed for one in found if one.rule == "long_run"), None):
+        said.append(f"with more training {percent(kept, 3)} of the gain is kept")
+    return "; ".join(said)
 
 
 def winner_in_words(found: Gain | None) -> str:
