@@ -139,15 +139,6 @@ def better(share: float) -> str:
 # Power of a one-sided paired t test: a tail of the noncentral t
 
 
-def power_of(gain: float, sd: float, n: int, level: float) -> float:
-    """The probability that n pairs show a true mean gain; `sd` is of one pair, in its unit."""
-    if sd == 0:
-        return float(gain > 0)
-    from scipy.special import nctdtr
-
-    return 1.0 - float(nctdtr(n - 1, gain * sqrt(n) / sd, one_sided_limit(level, n - 1)))
-
-
 def detectable(sd: float, n: int, level: float, power: float = 0.8) -> float:
     """The smallest true mean gain that n pairs show with probability `power`, in `sd`'s unit."""
     if sd == 0:
