@@ -138,13 +138,6 @@ class Liveness(Frozen):
     t_limit: float  # a larger |t| moves the score, where all seeds are healthy
     knobs: tuple[KnobFinding, ...]  # those with all their evaluations
 
-    @property
-    def unstable_ends(self) -> tuple[str, ...]:
-        """`knob end` of each end where fewer than two seeds gave a score."""
-        return tuple(
-            f"{f.knob} {e.end}" for f in self.knobs for e in f.ends if e.difference is None
-        )
-
     def names(self, verdict: KnobVerdict) -> tuple[str, ...]:
         """The knobs with that verdict."""
         return tuple(f.knob for f in self.knobs if f.verdict == verdict)

@@ -30,9 +30,6 @@ ComparisonName = Literal["reference", "finalists", "winner", "long_run", "proxy"
 PositiveSeed = Annotated[int, Field(strict=True, ge=1, lt=2**32)]
 """Not 0, which some libraries replace by the clock."""
 
-UnitPoint = tuple[Annotated[float, Field(ge=0, le=1)], ...]
-"""A point of the unit cube."""
-
 
 class Frozen(BaseModel):
     """Base of results: immutable, without unknown fields."""

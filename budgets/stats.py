@@ -12,7 +12,7 @@ from random import Random
 from statistics import fmean, stdev
 
 ROUNDING = 1e-12
-"""A share no larger than this is a rounding error."""
+"""A gain, as a share, or a mean score no larger than this is a rounding error."""
 
 RESAMPLES = 2000
 """Draws of a bootstrap."""

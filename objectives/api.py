@@ -92,7 +92,7 @@ class Variant(BaseModel):
 
     label: str = Field(min_length=1)  # plain words for reports: "synapses off"
     settings: dict[str, Any]  # laid over the objective's own
-    cost_factor: float = Field(default=1.0, gt=0, allow_inf_nan=False)  # duration over its own
+    cost_factor: float = Field(default=1.0, gt=0)  # its duration divided by the objective's
 
 
 class Flops(NamedTuple):
@@ -220,7 +220,7 @@ class Objective(ABC):
         return ()
 
     def scaled(self, factor: float) -> Variant | None:
-        """Return the same with `factor` times the budget, whole if it is; None without one."""
+        """Return it with `factor` times the budget (a whole one stays whole); None without a budget."""
         for name in self.budget_settings:
             if (amount := getattr(self.config, name)) is not None:
                 scaled = round(amount * factor) if isinstance(amount, int) else amount * factor

@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from objectives.api import CommandLine, Context, Knobs, Measurement, SetupError, digest
 from objectives.command import OUTPUT, CommandConfig, CommandObjective
@@ -21,7 +21,7 @@ from objectives.files import absolute, cache_directory
 from objectives.process import ONE_PROCESS, check_variables, python_versions
 from objectives.program import ProgramConfig, ProgramObjective, hashes
 from objectives.results import Failure, Locator
-from objectives.settings import unknown
+from objectives.settings import in_words, unknown
 
 MODULE = "scripts.base_train"
 SHIM = Path(__file__).with_name("shim.py")
@@ -126,7 +126,12 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
     def data(self) -> dict[str, str | int]:
         """Hashes of the tokenizer, and of name, size and last 64 KiB of each shard."""
         tokenizer = Path(self.config.tokenizer)
-        found = hashes(tokenizer, (tokenizer / name for name in TOKENIZER_FILES))
+        try:
+            found = hashes(tokenizer, (tokenizer / name for name in TOKENIZER_FILES))
+        except SetupError as error:
+            raise SetupError(
+                f"tokenizer (python -m scripts.tok_train makes it): {error}"
+            ) from error
         return {**_shards(Path(self.config.data)), "tokenizer_sha256": digest(found)}
 
     def versions(self) -> Mapping[str, str]:
@@ -139,31 +144,34 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
         flags = {name: value for name, value in DEFAULT_FLAGS.items() if name in known}
         flags |= {"target-flops": config.target_flops, **config.flags}
         given = (
-            f"--{name}" if value is True else f"--{name}={value}"
+            f"--{name}" if value is True else f"--{name}={_literal(value)}"
             for name, value in flags.items()
             if value is not False
         )
         mode = "eager" if config.eager else "compiled"
         variables = {
-            "TORCHINDUCTOR_CACHE_DIR": str(cache_directory() / "inductor"),
+            "TORCHINDUCTOR_CACHE_DIR": _literal(cache_directory() / "inductor"),
             "PYTORCH_ALLOC_CONF": "expandable_segments:True",  # as nanochat sets it before torch
-            **config.environment,
+            **{name: _literal(value) for name, value in config.environment.items()},
             BASE: "{directory}",
             "WANDB_MODE": "disabled",
             "HF_HUB_OFFLINE": "1",
         }
-        own = CommandConfig(
-            argv=(config.python, str(SHIM), MODULE, "{seed}", mode, *given),
-            directory=config.checkout,
-            knobs=config.knobs,
-            send="flags",
-            environment=variables,
-            pass_environment=config.pass_environment,
-            score=SCORE,
-            measures=MEASURES,
-            failures=FAILURES,
-            code=config.code,
-        )
+        try:
+            own = CommandConfig(
+                argv=(_literal(config.python), _literal(SHIM), MODULE, "{seed}", mode, *given),
+                directory=config.checkout,
+                knobs=config.knobs,
+                send="flags",
+                environment=variables,
+                pass_environment=config.pass_environment,
+                score=SCORE,
+                measures=MEASURES,
+                failures=FAILURES,
+                code=config.code,
+            )
+        except ValidationError as error:
+            raise SetupError(f"{config.checkout}: {in_words(error)}") from error
         return CommandObjective(self.name, own)
 
     def command_line(self, knobs: Knobs, seed: int, context: Context) -> CommandLine:
@@ -202,6 +210,11 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
             shutil.rmtree(context.directory / OUTPUT, ignore_errors=True)  # which follows no link
 
 
+def _literal(value: object) -> str:
+    """Return a value as text that has no placeholder."""
+    return str(value).replace("{", "{{").replace("}", "}}")
+
+
 def declared_flags(source: Path) -> frozenset[str]:
     """Return the flags that a source file declares by `add_argument`. It is read, not run.
 
@@ -230,10 +243,13 @@ def _shards(directory: Path) -> dict[str, str | int]:
             f"{len(files)}: python -m nanochat.dataset -n 8 downloads some"
         )
     for path in files:
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            file.seek(max(0, size - TAIL_BYTES))
-            tail = sha256(file.read(TAIL_BYTES)).hexdigest()
+        try:
+            with path.open("rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                file.seek(max(0, size - TAIL_BYTES))
+                tail = sha256(file.read(TAIL_BYTES)).hexdigest()
+        except OSError as error:
+            raise SetupError(f"data: cannot read {path}: {error.strerror}") from error
         whole.update(f"{path.name}\0{size}\0{tail}\n".encode())
         total += size
     return {"data_files": len(files), "data_bytes": total, "data_sha256": whole.hexdigest()}

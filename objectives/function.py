@@ -86,7 +86,10 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
 
     def require_program(self) -> None:
         """Raises SetupError where it cannot be imported, in a process of its own."""
-        user = self.user()
+        try:
+            user = self.user()
+        except ValueError as error:
+            raise SetupError(str(error)) from error
         require_no_namesake(self.directory)
         budget = () if self.config.budget is None else ("budget",)
         fixed = (f"{name}=" for name in sorted(self.config.fixed))
@@ -235,14 +238,17 @@ def try_import(user: UserFunction, scratch: Path, words: Sequence[str]) -> None:
     try:
         with surroundings(user, scratch):
             function = imported(user)
-        wanted, fixed = signature(function), [word[:-1] for word in words if word.endswith("=")]
+        fixed = [word[:-1] for word in words if word.endswith("=")]
         given = called_with(
             function, fixed, "knobs", "seed", "budget" if "budget" in words else None
         )
-        try:
-            wanted.bind(*given, **dict.fromkeys(fixed))
-        except TypeError as error:
-            problem = f"{user.function}{wanted} cannot be called with ({', '.join(words)}): {error}"
+        with suppress(ValueError):  # it is not written in Python: nothing to check
+            wanted = signature(function)
+            try:
+                wanted.bind(*given, **dict.fromkeys(fixed))
+            except TypeError as error:
+                called = f"({', '.join(words)})"
+                problem = f"{user.function}{wanted} cannot be called with {called}: {error}"
     except SetupError as error:
         problem = str(error)
     except (Exception, SystemExit) as error:  # whatever the user's module raises
@@ -274,9 +280,13 @@ def measured(
 def called_with(function: Callable[..., Any], fixed: Collection[str], *given: Any) -> Sequence[Any]:
     """Return `given` (knobs, seed, budget), without a budget of None that it can do without."""
     if given[-1] is None:
-        with suppress(TypeError):
+        try:
             signature(function).bind(*given[:-1], **dict.fromkeys(fixed))
-            return given[:-1]
+        except TypeError:
+            return given
+        except ValueError:  # it is not written in Python
+            pass
+        return given[:-1]
     return given
 
 

@@ -55,7 +55,7 @@ PYTHON_SECONDS = 60.0
 _VERSIONS = """
 import json, platform
 from importlib.metadata import distributions
-found = {one.metadata["Name"]: one.version for one in distributions()}
+found = {one.metadata["Name"]: one.version for one in reversed([*distributions()])}
 print(json.dumps({"python": platform.python_version(), **found}))
 """
 

@@ -1,9 +1,9 @@
 """The frame of all objectives whose program is not ours, and the source files that it is.
 
 `command`, `python:module:function` and a checkout of nanochat differ in how knobs go in and how a
-score comes out. Here are fingerprint, budget, the record of a start, and the pinned sources: the
-files that decide a score are found and hashed when a run is planned, and every evaluation compares
-those and no others. A program may write new ones beside them, copies of itself among them.
+score comes out. Here are the pinned sources: the files that decide a score are found and hashed
+when a run is planned, and every evaluation compares those and no others. A program may write new
+ones beside them, copies of itself among them.
 """
 
 import ast
@@ -125,7 +125,7 @@ class ProgramObjective(Objective, Generic[Config]):
         return {**self.versions(), **self.data()}
 
     def versions(self) -> Mapping[str, str]:
-        """Versions of the interpreter that it starts, and of packages; none where it is our own."""
+        """Versions of the interpreter that it starts and of its packages; none if it is our own."""
         return {}
 
     def with_baseline(self, knobs: Knobs) -> ObjectiveSpec:
@@ -217,7 +217,7 @@ def hashes(directory: Path, files: Iterable[Path]) -> dict[str, str]:
             name = file.relative_to(directory) if file.is_relative_to(directory) else file
             found[name.as_posix()] = sha256(file.read_bytes()).hexdigest()
         except OSError as error:
-            raise SetupError(f"cannot read the source {file}: {error.strerror}") from error
+            raise SetupError(f"cannot read {file}: {error.strerror}") from error
     return dict(sorted(found.items()))
 
 

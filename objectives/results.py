@@ -142,7 +142,7 @@ class Results:
         """Return what the evaluation measured; `train_seconds` is `seconds` unless declared.
 
         Beside a score that is not finite there are no measures. `tail`: the program's last lines.
-        Raises NoScoreError where a number is missing, and ResultRefusedError on what is none.
+        Raises NoScoreError where a number is missing, ResultRefusedError on what is not one.
         """
         score = self._value(SCORE, tail)
         found: dict[str, float] = {"train_seconds": seconds}

@@ -1,6 +1,7 @@
 """From settings that a user typed to a checked model, or one line about what is wrong with them."""
 
 import json
+import os
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from typing import Any, ClassVar, TypeVar
@@ -36,9 +37,18 @@ def parse(model: type[Model], settings: Mapping[str, Any], owner: str) -> Model:
             raise unknown(f"{owner} setting", name, model.model_fields)
         check_writable(f"{owner} setting {name}", settings[name])
     try:  # as JSON: a list is a tuple, but "3" and true are not numbers
-        return model.model_validate_json(json.dumps(settings, default=str), strict=True)
+        text = json.dumps(settings, default=_plain)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{owner} settings: {error}") from error
+    try:
+        return model.model_validate_json(text, strict=True)
     except ValidationError as error:
         raise ValueError(f"{owner} settings: {in_words(error)}") from error
+
+
+def _plain(value: Any) -> Any:
+    """Return a number of numpy's as Python's, and a path as text. Raises TypeError on the rest."""
+    return value.item() if getattr(value, "ndim", None) == 0 else os.fspath(value)
 
 
 def check_writable(place: str, value: Any) -> None:
@@ -66,7 +76,8 @@ def unknown(kind: str, name: str, known: Collection[str]) -> ValueError:
 
 def in_words(error: ValidationError) -> str:
     """Return what a model found wrong, in one line."""
-    return "; ".join(fault_in_words(f, ".".join(map(str, f["loc"]))) for f in error.errors())
+    faults = (one for one in error.errors() if one["type"] != "default_factory_not_called")
+    return "; ".join(fault_in_words(one, ".".join(map(str, one["loc"]))) for one in faults)
 
 
 def fault_in_words(fault: ErrorDetails, place: str) -> str:
@@ -77,7 +88,7 @@ def fault_in_words(fault: ErrorDetails, place: str) -> str:
     if fault["type"] == "missing":
         return f"{place}: it has to be given"
     if fault["type"] in {"int_type", "float_type"}:
-        message = "expected a number"
+        message = "expected a whole number" if fault["type"] == "int_type" else "expected a number"
     if fault["type"] in {"tuple_type", "list_type"}:
         example = f", such as {json.dumps(given.split())}" if isinstance(given, str) else ""
         message = f"expected a list{example}"

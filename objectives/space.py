@@ -140,6 +140,8 @@ class DeclaredKnob(BaseModel):
     def named(self, name: str) -> Knob:
         """Return the knob of that name. Raises ValueError, naming it, where it cannot be."""
         own = {"name": name, "kind": self.kind, "step": self.step, "baseline": self.baseline}
+        if not self.min < self.max:
+            raise ValueError(f"knobs.{name}: min {self.min:g} must be below max {self.max:g}")
         try:
             low, high = map(_SCALES[self.kind][1], (self.min, self.max))
             return Knob.model_validate({"low": low, "high": high, **own})

@@ -115,7 +115,8 @@ def _declared(name: str, given: Any) -> dict[str, Any]:
         return {"kind": given.kind, "baseline": given.baseline, **ends, **step}
     if not isinstance(given, tuple | list) or not 2 <= len(given) <= 4:
         raise ValueError(
-            f"space: {name}: expected (low, high), then kind and baseline, got {given!r}"
+            f"space: {name}: expected (low, high), and after them kind and baseline if you like, "
+            f"got {given!r}"
         )
     own = dict[str, Any](zip(("min", "max", "kind", "baseline"), given, strict=False))
     kind = own.get("kind", "linear")

@@ -91,11 +91,14 @@ class CallersExecutor:
             return []
 
     def take(self, timeout_seconds: float) -> Trial | None:
-        """Return the next trial; None at the end, or if none comes while others are open."""
+        """Return the next trial; None at the end, or if none comes in time while others are open.
+
+        While no trial is open it waits as long as it takes.
+        """
         while True:
             is_full = len(self._open) == self.slots.count
             try:
-                trial = self.ready.get(timeout=0.01 if is_full else timeout_seconds)
+                trial = self.ready.get(timeout=0.01 if is_full else max(0.01, timeout_seconds))
             except Empty:
                 if self._open:
                     return None
@@ -137,7 +140,9 @@ class Search:
     def __init__(self, space: Space, **options: Unpack[Options]) -> None:
         if "name" not in options:
             raise ValueError("Search: expected name=..., which says what is tuned")
-        slots = make_devices(options.pop("workers", 1), "cpu", DEVICE)
+        if (workers := options.pop("workers", 1)) < 1:
+            raise ValueError(f"Search: workers: expected at least 1, got {workers}")
+        slots = make_devices(workers, "cpu", DEVICE)
         self._overrides = tuple(options.get("override", {}).items())
         self._config, self._notes = requested(space, options)
         self._executor, self._stop = CallersExecutor(slots), Stop()
@@ -149,7 +154,8 @@ class Search:
     def ask(self, timeout_seconds: float = 1.0) -> Trial | None:
         """Return the next evaluation to make.
 
-        None when the search `is_over`, or when none comes in that time while trials are open.
+        None when the search is over, or when none comes in that time while others are open.
+        While no trial is open it waits for the next one.
         """
         trial = self._executor.take(timeout_seconds)
         self._raise_failure()

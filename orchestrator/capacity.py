@@ -16,7 +16,7 @@ from typing import IO, Literal, NamedTuple
 
 import orjson
 
-from budgets.events import Event, Settled, Status
+from budgets.events import Event, Reserved, Settled, Status
 from budgets.state import RunState
 
 SLOTS = Path(f"/tmp/cmaes-orchestrator-{os.getuid()}-slots")  # noqa: S108 - of every session
@@ -44,6 +44,8 @@ class HostSlots(Pace):
 
     def __init__(self, limit: int, say: Callable[[str], None]) -> None:
         SLOTS.mkdir(mode=0o700, exist_ok=True)
+        if SLOTS.lstat().st_uid != os.getuid():
+            raise ValueError(f"backend.max_concurrent: {SLOTS} is another user's")
         self._limit, self._say = limit, say
         self._held: list[IO[bytes]] = []  # locked files
         self._waiting: IO[bytes] | None = None
@@ -192,6 +194,7 @@ class BackPressure(Pace):
         self.devices, self._path, self._say = devices, directory / SIGNALS, say
         self._window: list[float] = []  # seconds of evaluations at the present limit
         self._skipped = 0  # next evaluations that began under the limit before
+        self._in_flight = 0  # after the last start
         self._recent: deque[tuple[int, float]] = deque(maxlen=MEMORY)
         self._law: Law | None = None
 
@@ -200,11 +203,13 @@ class BackPressure(Pace):
 
     def follow(self, state: RunState, event: Event) -> None:
         """Take in a record that was just written."""
-        if isinstance(event, Settled) and event.status is Status.OK and not event.recovered:
-            self.observe(event.seconds, len(state.accounts.holds) + 1)
+        if isinstance(event, Reserved):
+            self._in_flight = len(state.accounts.holds)
+        elif isinstance(event, Settled) and event.status is Status.OK and not event.recovered:
+            self.observe(event.seconds, self._in_flight)
 
     def observe(self, seconds: float, workers: int) -> None:
-        """Decide after one more evaluation, with so many in flight when it ended."""
+        """Decide after one more evaluation, with so many in flight after the last start."""
         before, levels = self.limit, dict(self._recent)
         if self._skipped:
             self._skipped -= 1

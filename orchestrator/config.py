@@ -115,7 +115,7 @@ class Evaluation(Table):
     limit_seconds: Amount | None = key(None, "Kill one that takes longer; default: from its p90.")
     stall_seconds: Amount | None = key(None, "Kill one that is silent for longer; default: 120.")
     assume_eval_seconds: Amount | None = key(
-        None, "Of an evaluation, without a calibration.", "-", "SECONDS"
+        None, "An evaluation's time, if none was measured.", "-", "SECONDS"
     )
 
 

@@ -159,7 +159,10 @@ def _disk(config: Config, slots: Devices | None) -> Iterator[Finding]:
         free = shutil.disk_usage(parent).free
         try:
             size = _needed_bytes(config, slots) + LEAST_FREE_BYTES
-        except (SetupError, ValueError):  # of the objective, which has a finding of its own
+        except SetupError:  # of the objective, which has a finding of its own
+            return
+        except ValueError as error:  # such as a phase 1 that is missing
+            yield Finding("plan", "missing", str(error), "fix that, and repeat this command")
             return
         seen, is_enough = f"{in_bytes(free)} free; the run takes {in_bytes(size)}", free >= size
         fix = "" if is_enough else f"make room, or {elsewhere}"

@@ -32,11 +32,11 @@ class DivergedError(Exception):
 
 @dataclass
 class Verification:
-    """What was replayed, up to the first divergence."""
+    """What a replay found: the whole ledger's size, and what was compared up to a divergence."""
 
     records: int = 0
     head: str = ""
-    files: int = 0  # settlements that agree with their attempt's own file
+    files: int = 0  # settlements whose attempt's own file does not contradict them
     without_files: int = 0
     divergence: str | None = None
 
@@ -65,7 +65,7 @@ def _replay(directory: Path, records: Sequence[Record], found: Verification) -> 
         try:
             _check(state, record.event)
             if isinstance(record.event, Settled):
-                if _agrees(directory, state, record.event):
+                if _has_file(directory, state, record.event):
                     found.files += 1
                 else:
                     found.without_files += 1
@@ -113,8 +113,8 @@ def _check(state: RunState, event: object) -> None:
                 raise DivergedError(f"decides, and {missing[0]} has not fired")
 
 
-def _agrees(directory: Path, state: RunState, event: Settled) -> bool:
-    """Return whether the attempt's own file is still there; raise DivergedError if it differs."""
+def _has_file(directory: Path, state: RunState, event: Settled) -> bool:
+    """Return whether the attempt's own file is there. Raises DivergedError if it differs."""
     file = directory / "eval" / attempt_place(event) / SUMMARY
     outcome, given_up = read_file(Outcome, file), was_given_up(event.status, event.cause)
     is_own = outcome is not None and outcome.attempt_id == attempt_id(state, event)

@@ -41,9 +41,11 @@ def status(
 
     Without RUN: the latest, then a line for each run. Writes nothing.
     """
-    if run is not None and os.path.isdir(run) and not os.path.lexists(Path(run) / LEDGER):
-        rows = list(_rows(Path(run)))
-        return Answer(rows, ["  ".join(row.values()) for row in rows] or [f"no runs in {run}"])
+    is_listed = run is not None and os.path.isdir(run) and not os.path.lexists(Path(run) / LEDGER)
+    if run is not None and is_listed and (rows := list(_rows(Path(run)))):
+        if watch:
+            raise ValueError("--watch: expected one RUN, got a directory of runs")
+        return Answer(rows, ["  ".join(row.values()) for row in rows])
     directory = find_run(run, root)
     if watch:
         if context.params["as_json"]:

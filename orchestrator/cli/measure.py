@@ -44,7 +44,9 @@ def _without_caps(context: Context) -> Config:
 def calibrate(
     context: Context,
     seeds: Annotated[int, _seeds(1)] = CALIBRATION_SEEDS,
-    again: Annotated[bool, Option("--again", help="Measure what is on record again.")] = False,
+    again: Annotated[
+        bool, Option("--again", help="Measure again, although there is a measurement.")
+    ] = False,
 ) -> None:
     """Measure the baseline: time, memory, FLOPs, and the score's spread over seeds.
 
@@ -56,7 +58,7 @@ def calibrate(
     with conducting(context, config) as (session, live):
         result = measuring.calibrate(session, config, slots, seeds, overrides, again=again)
         if known is not None and known.directory == result.directory:
-            live.say("Nothing was measured now: --again measures what is on record again.")
+            live.say("Nothing was measured: these figures are on record. --again measures again.")
         live.finish(result, session)
 
 

@@ -91,7 +91,10 @@ def print_markdown(text: str) -> None:
 
     width = None if sys.stdout.isatty() else 110
     # `:train:` in a name is not an emoji
-    Console(width=width, emoji=False).print(Page(text), crop=False)
+    own = Console(width=width, emoji=False)
+    # a reader that leaves changes no exit code
+    own.on_broken_pipe = lambda: silence(sys.stdout)  # type: ignore[method-assign]
+    own.print(Page(text), crop=False)
 
 
 def silence(stream: IO[str]) -> None:

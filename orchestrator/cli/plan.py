@@ -25,7 +25,9 @@ from orchestrator.plan.resolve import check_beginning, slots_of
 
 def doctor(
     context: Context,
-    quick: Annotated[bool, Option("--quick", help="Import no package, such as torch.")] = False,
+    quick: Annotated[
+        bool, Option("--quick", help="Do not import torch to see whether it finds the GPUs.")
+    ] = False,
 ) -> Answer:
     """Find what is missing on this machine, and the command that fixes it.
 

@@ -112,7 +112,9 @@ def table(
     from orchestrator.records.tables import columns_of, export_rows, to_csv
 
     rows = export_rows(load_state(find_run(run, root)))
-    text = to_csv(rows, columns_of(rows))
+    columns = columns_of(rows)
+    rows = [{name: row.get(name) for name in columns} for row in rows]
+    text = to_csv(rows, columns)
     if out is None:
         return Answer(rows, text.splitlines())
     is_json = named_file(out, ".csv", ".json").suffix.lower() == ".json"

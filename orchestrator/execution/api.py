@@ -21,12 +21,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, Literal, Protocol, Self, TypeVar
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 
 from budgets.events import MOST_SCORE, Owner, Status
 from budgets.plan import Devices, Frozen, Limits
 from budgets.storage import read_plain, write_aside
 from objectives.api import Count, Measurement, ObjectiveSpec
+from objectives.settings import in_words
 from orchestrator.execution import processes
 
 CONFIG, STARTED, METRICS = "config.json", "started.json", "metrics.jsonl"
@@ -198,7 +199,10 @@ def read_summary(attempt: Attempt) -> Outcome | None:
 def read_report(attempt: Attempt) -> Report:
     """Return the evaluation's own report. Raises OSError, or ValueError if it is not valid."""
     content = read_plain(attempt.directory / MEASUREMENT, MEASUREMENT_LIMIT_BYTES)
-    report = Report.model_validate_json(content)
+    try:
+        report = Report.model_validate_json(content)
+    except ValidationError as error:
+        raise ValueError(f"{MEASUREMENT}: {in_words(error)}") from None
     if report.attempt_id != attempt.attempt_id:
         raise ValueError(f"{MEASUREMENT} is of another attempt")
     return report

@@ -40,7 +40,7 @@ def make_devices(count: int, kind: Kind = "cpu", name: str = "", threads: int = 
 
 
 def resized(slots: Devices, count: int | None = None, threads: int | None = None) -> Devices:
-    """Return so many of the devices, or with other threads each; then fewer CPUs, if need be."""
+    """Return devices of another count, or with other threads: fewer if they need more CPUs each."""
     count, threads = count or slots.count, threads or slots.threads
     if slots.kind == "cpu" and threads > slots.threads:
         count = max(1, count * slots.threads // threads)
@@ -59,7 +59,9 @@ def offer(cpus: int, gpus: int, gpu_name: str) -> dict[Kind, Devices]:
     found: dict[Kind, Devices] = {}
     if gpus:
         found["cuda"] = make_devices(gpus, "cuda", gpu_name, max(1, cpus // gpus))
-    return {**found, "cpu": make_devices(max(1, cpus), "cpu", cpu_name())}
+    if cpus:
+        found["cpu"] = make_devices(cpus, "cpu", cpu_name())
+    return found
 
 
 def usable_cpus() -> int:
@@ -142,10 +144,10 @@ class Engine:
 
         Raises ValueError if there are fewer devices than asked for.
         """
-        offered = offered or self.offer()
-        kind = next(iter(offered)) if self.device == "auto" else self.device
-        own, cpus = offered.get(kind), offered["cpu"].count
-        room = own.count if own else 0
+        offered = self.offer() if offered is None else offered
+        kind: Kind = next(iter(offered), "cpu") if self.device == "auto" else self.device
+        own = offered.get(kind)
+        room, cpus = (offered[name].count if name in offered else 0 for name in (kind, "cpu"))
         if kind == "cpu":
             threads = self.threads or 1
             count = self.workers or max(1, cpus // threads)

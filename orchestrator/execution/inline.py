@@ -82,17 +82,21 @@ class InlineExecutor:
 
     def _report(self, attempt: Attempt) -> Report | None:
         """Return the evaluation's own report; None if a person has ended it."""
-        directory, errors = attempt.directory, "backslashreplace"
-        with (
-            open(directory / "stdout.txt", "w", errors=errors, opener=_private) as out,
-            open(directory / "stderr.txt", "w", errors=errors, opener=_private) as err,
-            redirect_stdout(out),
-            redirect_stderr(err),
-            suppress(Insisted),
-            insisted_on(self._signals),
-        ):
-            return trainer.evaluate(attempt, self.slots.kind, self.slots.threads)
-        return None
+        directory, errors, own = attempt.directory, "backslashreplace", os.getpid()
+        try:
+            with (
+                open(directory / "stdout.txt", "w", errors=errors, opener=_private) as out,
+                open(directory / "stderr.txt", "w", errors=errors, opener=_private) as err,
+                redirect_stdout(out),
+                redirect_stderr(err),
+                suppress(Insisted),
+                insisted_on(self._signals),
+            ):
+                return trainer.evaluate(attempt, self.slots.kind, self.slots.threads)
+            return None
+        finally:
+            if os.getpid() != own:  # a copy that the objective forked would write to the ledger
+                os._exit(0)
 
     def _write(self, attempt: Attempt, outcome: Outcome) -> Outcome:
         with locked(attempt.directory):

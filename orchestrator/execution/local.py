@@ -154,6 +154,11 @@ class LocalExecutor:
         self.warnings: tuple[str, ...] = ()
         self._free: list[Device] = [None] * slots.count if slots.kind == "cpu" else []
         gpus = [] if slots.kind == "cpu" else list(visible_gpus())[: slots.count]
+        if slots.kind == "cuda" and len(gpus) < slots.count:
+            raise EngineError(
+                f"{slots.count} GPUs asked for, but this machine offers {len(gpus)}: ask for "
+                "fewer, or check nvidia-smi and CUDA_VISIBLE_DEVICES"
+            )
         self._unexamined = dict.fromkeys(gpus, time.monotonic() + RELEASE_SECONDS)
         self._running: dict[Path, _Running] = {}  # by directory
         self._is_cancelled = False

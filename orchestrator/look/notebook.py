@@ -116,7 +116,7 @@ class Result:
         return Shown(page_html(page_of(self.run)))
 
     def plot(self, name: str = "scores") -> "Shown":
-        """Return a plot; `save(path)` writes SVG, PNG or PDF. Raises ValueError without it."""
+        """Return a plot; `save(path)` writes SVG, PNG or PDF. Raises ValueError if unknown."""
         from orchestrator.look.plots import drawings
 
         every = drawings(self.run)
@@ -144,7 +144,7 @@ class Shown:
     def save(self, path: str | Path) -> Path:
         """Write it to a file, a drawing by its suffix, and return the path."""
         file = Path(path)
-        form = file.suffix.removeprefix(".")
+        form = file.suffix.removeprefix(".").lower() or "svg"
         file.write_bytes(self.drawn(form) if self.drawn else self.text.encode())
         return file
 

@@ -157,8 +157,9 @@ def calibrated_for(
 ) -> Calibration | Result:
     """Return the calibration to plan a search with; makes it if there is none.
 
-    Its cost then counts against the caps of the search. If it does not end well, its result is
-    returned instead.
+    One made here is named after the search, so that its cost counts against the caps of that search
+    alone, also if the process dies before the search's first record. If it does not end well, its
+    result is returned instead.
     """
     assumed = config.evaluation.assume_eval_seconds
     found = find_calibration(session.root, config.tuned, slots)
@@ -166,10 +167,12 @@ def calibrated_for(
         raise ValueError(NO_RUN_YET)
     if assumed is not None:
         return Calibration(assumed_seconds=assumed)
-    if found is not None:
+    matrix, seeds = calibration_of(config, CALIBRATION_SEEDS), f"{CALIBRATION_SEEDS} seeds"
+    search = short_hash(f"{config.search.phase}/{run_name(config)}")
+    matrix = replace(matrix, name=f"{matrix.run_id(slots)}-{search}")
+    if found is not None and found.directory.name != matrix.name:
         return measure(found.state)
     kind, where = registry.kind(config.tuned.spec), f"{slots.count} x {slots.name}"
-    matrix, seeds = calibration_of(config, CALIBRATION_SEEDS), f"{CALIBRATION_SEEDS} seeds"
     why = f"No calibration of {kind} on {where} yet: evaluating the baseline on {seeds} first."
     result = carry_out(matrix, session, slots, overrides=overrides, why=why)
     if result.ruling.decision != "done":

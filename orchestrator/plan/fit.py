@@ -168,8 +168,11 @@ def _shorter(wanted: Wanted) -> Iterator[Choice]:
         origin: Origin = "assumed" if times.origin == "assumed" else "prior"
         config = wanted.config.with_objective(shorter)
         own = replace(wanted, config=config, times=Times(origin, time))
-        loss = f"{factor:g} x the training: the best knobs of a short training may differ"
-        last = replace(_choice(own, varied.label, {}, loss), changes=dict(varied.settings))
+        losses = (
+            f"{factor:g} x the training: the best knobs of a short training may differ",
+            "its noise is not known before it is calibrated",
+        )
+        last = replace(_choice(own, varied.label, {}, *losses), changes=dict(varied.settings))
         if last.fits:
             break
     if last is not None:

@@ -41,7 +41,8 @@ def followed(root: Path, config: Config, kind: str) -> Succession | None:
     follows, variant, space = config.search.follows, config.search.variant, config.tuned.space
     if follows is None:
         return None
-    assert variant is not None, "a phase 2 has a variant"
+    if variant is None:
+        raise ValueError("--from: expected --variant robust or expanded too")
     directory = find_run(follows, root, "phase1")
     run_id, state = directory.resolve().name, load_state(directory)
     if state.plan.phase != "phase1":

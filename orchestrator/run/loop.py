@@ -34,7 +34,7 @@ INTERRUPTED = Ruling("continue")
 
 @dataclass(kw_only=True)
 class Stop:
-    """A request to stop the run. Of this one the owner sets the fields."""
+    """A request to stop the run. Its owner sets the fields; a `SignalStop` sets them itself."""
 
     requested: bool = False  # start no new evaluation; running ones may finish
     signum: int = 0
