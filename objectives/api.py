@@ -220,7 +220,7 @@ class Objective(ABC):
         return ()
 
     def scaled(self, factor: float) -> Variant | None:
-        """Return it with `factor` times the budget (a whole one stays whole); None without a budget."""
+        """Return it with `factor` times the budget, whole if that is; None without a budget."""
         for name in self.budget_settings:
             if (amount := getattr(self.config, name)) is not None:
                 scaled = round(amount * factor) if isinstance(amount, int) else amount * factor

@@ -161,6 +161,10 @@ def test_a_calibration_counts_against_the_caps_of_its_run(product: Product) -> N
         paid = checked(product, run=calibration.name).device_ms
         assert paid >= WORST * 1000
     assert checked(product).paid_before_ms == paid
+    plan = product.books().plan
+    shutil.rmtree(product.run_directory("run"))  # killed before the search's first record
+    product(command)
+    assert product.books().plan == plan
 
 
 def test_verify_accepts_caps_that_hold_what_was_in_use_and_not_a_millisecond_less(
