@@ -142,9 +142,11 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
         """What an evaluation starts. Raises SetupError if the checkout's flags cannot be read."""
         config, known = self.config, declared_flags(self.config.source)
         flags = {name: value for name, value in DEFAULT_FLAGS.items() if name in known}
-        flags |= {"target-flops": config.target_flops, **config.flags}
+        flags |= {"target-flops": config.target_flops}
+        for name, value in config.flags.items():
+            flags[name] = value if isinstance(value, bool) else _literal(value)
         given = (
-            f"--{name}" if value is True else f"--{name}={_literal(value)}"
+            f"--{name}" if value is True else f"--{name}={value}"
             for name, value in flags.items()
             if value is not False
         )

@@ -105,10 +105,10 @@ plan good.toml --fit --window 2020-01-01T00:00          | 1800
 calibrate --objective sphere --override patience        | --reason
 explain good.toml --set thresholds.crash_rate_paus=1    | crash_rate_pause
 train --set num_batches=1 --set micro_batch_size=true   | micro_batch_size
-train --set num_batches=1 --set seed=true               | seed: expected a number
+train --set num_batches=1 --set seed=true               | seed: expected a whole number
 train --set num_batches=1 --set checkpoint_dir=         | checkpoint_dir
 train --set num_batches=1 --set target_flop=1e9         | target_flops
-train typed.toml                                        | expected a number
+train typed.toml                                        | expected a whole number
 init --template phase1 --out good.toml                  | good.toml
 init --template smoke --out nowhere/x.toml              | nowhere
 export slurm good.toml --set slurm.time=never           | never

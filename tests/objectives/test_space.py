@@ -113,7 +113,7 @@ def test_a_whole_number_has_its_step() -> None:
     [
         ("lr", {"kind": "log10", "min": 0.0}, "0 to 1 is not a range: .* values above 0"),
         ("lr", {"max": math.inf}, "finite"),
-        ("lr", {"min": 1.0, "max": 0.1}, "1 to 0.1 is not a range"),
+        ("lr", {"min": 1.0, "max": 0.1}, "min 1 must be below max 0.1"),
         ("lr", {"min": "0.1"}, "min"),
         ("lr", {"basline": 1}, "basline"),
         ("lr", {"baseline": 2.0}, "knobs.lr: baseline"),

@@ -40,7 +40,7 @@ def test_what_is_finished_runs_nothing_again_also_while_somebody_holds_it(
         assert phase1(command).code == 0
     assert (tmp_path / RUN / LEDGER).read_bytes() == before
     command("calibrate", *SPHERE)
-    assert "Nothing was measured now" in command("calibrate", *SPHERE).out
+    assert "--again" in command("calibrate", *SPHERE).out
 
 
 # Exit codes
