@@ -60,6 +60,18 @@ class Account(NamedTuple):
         """What is neither spent nor reserved, in units; None without a cap."""
         return None if self.cap is None else max(0, self.cap - self.used) / self.per_unit
 
+    @property
+    def in_units(self) -> dict[str, str | float | None]:
+        """What JSON documents tell of it."""
+        return {
+            "currency": self.name,
+            "unit": self.unit,
+            "spent": self.spent / self.per_unit,
+            "reserved": self.reserved / self.per_unit,
+            "free": self.free,
+            "cap": None if self.cap is None else self.cap / self.per_unit,
+        }
+
     def overrun(self, needed: float) -> float:
         """By how much that would exceed the cap; negative when it fits."""
         return -inf if self.cap is None else self.used + needed - self.cap

@@ -150,7 +150,7 @@ def _run(run: Run) -> dict[str, str]:
         "results": text.counts(run),
     }
     for own in run.balances:
-        values[own.currency] = text.of_cap(run, own)
+        values[own.name] = text.of_cap(run, own)
     return values | {"directory": str(run.directory)}
 
 

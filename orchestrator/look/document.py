@@ -29,7 +29,7 @@ SCHEMA = 1
 plain_values = to_jsonable_python
 
 FACTS = (  # properties of `Run` under their own names
-    *("decision", "counts", "balances", "usage", "pace"),
+    *("decision", "counts", "usage", "pace"),
     *("eval_seconds", "generations", "attempts", "slots", "failures", "baseline", "noise_band"),
     *("knobs", "findings", "check", "proxy"),
     "campaign",
@@ -53,6 +53,7 @@ def document(run: Run) -> dict[str, Any]:
         "triggers": text.rules(state, state.fired),
         "overrides": text.rules(state, state.overridden),
         "amendments": [text.amended(one) for one in state.amended],
+        "balances": [one.in_units for one in run.balances],
         **result(run, *FACTS),
     }
 

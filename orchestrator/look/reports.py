@@ -16,7 +16,7 @@ from budgets.state import RunState, apply, begin
 from budgets.storage import document as as_json
 from budgets.storage import write_aside
 from orchestrator.look import text
-from orchestrator.look.document import SCHEMA, best_document, plain_values
+from orchestrator.look.document import SCHEMA, best_document
 from orchestrator.look.page import Section, items, markdown, page_markdown
 from orchestrator.look.run import Run
 from orchestrator.look.sections import summary
@@ -76,7 +76,7 @@ def write_generation(run: Run, directory: Path) -> None:
         "schema": SCHEMA,
         "run_id": run.plan.run_id,
         "generation": {"number": last.number, "best": best, "healthy": healthy, "candidates": of},
-        "balances": plain_values(run.balances),
+        "balances": [one.in_units for one in run.balances],
         "ledger": ledger,
     }
     said = f"Best score of the generation: {number(best)}; {healthy} of {of} candidates have one."

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from budgets import checks
 from budgets import schedule as schedules
+from budgets.accounts import Account
 from budgets.accounts import Attempt as Recorded
 from budgets.effects import CampaignReport, campaign_report, matrix_of
 from budgets.events import Reserved, Settled, Status
@@ -39,17 +40,6 @@ NEAR = 0.01  # of a knob's range: a value this near to an end counts as at the e
 
 
 # The parts of a run, as plain values
-
-
-class Balance(Frozen):
-    """One currency, in its unit."""
-
-    currency: str  # [comparison] evaluations, device time, wall clock, money
-    unit: str  # evaluations, device-hours, hours, of money
-    spent: float
-    reserved: float
-    free: float | None  # None without a cap
-    cap: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,17 +191,10 @@ class Run:
     # What was spent
 
     @cached_property
-    def balances(self) -> tuple[Balance, ...]:
-        """Spent, reserved, free and cap of every currency that the run has."""
+    def balances(self) -> tuple[Account, ...]:
+        """Every currency that the run has."""
         return tuple(
-            Balance(
-                currency=name,
-                unit=one.unit,
-                spent=one.spent / one.per_unit,
-                reserved=one.reserved / one.per_unit,
-                free=one.free,
-                cap=None if one.cap is None else one.cap / one.per_unit,
-            )
+            one
             for name, one in self.state.accounts.table.items()
             if name not in ("comparison evaluations", "money")
             or one.cap

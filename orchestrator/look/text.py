@@ -6,6 +6,7 @@ The functions of the second half, about rules and verdicts, return clauses witho
 from collections.abc import Iterable, Iterator
 
 from budgets import verdict
+from budgets.accounts import Account
 from budgets.effects import CampaignReport
 from budgets.events import Amended, Decided, Fired, Overridden, Status
 from budgets.formatting import (
@@ -21,7 +22,7 @@ from budgets.formatting import (
 from budgets.schedule import GOOD_ACCURACY, Pace, next_action
 from budgets.state import Batch, RunState
 from budgets.stats import Gain, NamedGain, better
-from orchestrator.look.run import Balance, Knob, Run
+from orchestrator.look.run import Knob, Run
 from orchestrator.plan.phase2 import objection
 
 RULES = {
@@ -63,16 +64,17 @@ CONDITIONS = {
 # What was spent
 
 
-def amount(own: Balance, value: float) -> str:
-    """Return an amount of a currency: `120`, `2 h 05 min`, `12.34`."""
+def amount(own: Account, value: float) -> str:
+    """Return a count or milliseconds of a currency in its unit: `120`, `2 h 05 min`, `12.34`."""
+    value /= own.per_unit
     if own.unit in ("hours", "device-hours"):
         return precise_duration(3600 * value)
-    return f"{value:,.2f}" if own.currency == "money" else f"{value:,.0f}"
+    return f"{value:,.2f}" if own.name == "money" else f"{value:,.0f}"
 
 
-def of_cap(run: Run, own: Balance) -> str:
+def of_cap(run: Run, own: Account) -> str:
     """Return `8 of 16`, of the planned evaluations or of the cap; `12 s` without a cap."""
-    most = run.plan.resolved.evaluations if own.currency == "evaluations" else own.cap
+    most = run.plan.resolved.evaluations if own.name == "evaluations" else own.cap
     return amount(own, own.spent) + ("" if most is None else f" of {amount(own, most)}")
 
 
@@ -81,7 +83,7 @@ def balances(run: Run, *, with_reserved: bool = False) -> list[str]:
     said = []
     for own in run.balances:
         of = "" if own.unit == "evaluations" else "of "
-        line = f"{of_cap(run, own)} {of}{own.currency}"
+        line = f"{of_cap(run, own)} {of}{own.name}"
         line += f" on {devices(run)}" if own.unit == "device-hours" else ""
         if with_reserved and own.reserved:
             line += f", {amount(own, own.reserved)} reserved"

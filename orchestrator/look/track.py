@@ -48,7 +48,8 @@ def figures(state: RunState, record: Record) -> dict[str, float]:
             found = {name: own.pop(name) for name in ("evaluations", "elapsed_seconds", *IN_TIME)}
             own |= {f"objective/{plain_name(name)}": one for name, one in event.metrics.items()}
             found |= {f"{before}{name}": one for name, one in own.items()}
-            found |= {f"spent/{plain_name(one.currency)}": one.spent for one in run.balances}
+            spent = {one.name: one.spent / one.per_unit for one in run.balances}
+            found |= {f"spent/{plain_name(name)}": one for name, one in spent.items()}
         case GenerationTold() as event:
             row = next(one for one in run.generations if one.number == event.generation)
             found = {f"generation/{name}": one for name, one in plain_values(row).items()}
