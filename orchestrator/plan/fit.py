@@ -220,6 +220,7 @@ def fit_text(found: Sequence[Choice], hours: float) -> str:
     for number, choice in enumerate(found, 1):
         shape, took = choice.plan.resolved, choice.forecast
         p50, free = duration(3600 * took.hours_p50), duration(3600 * took.hours_free)
+        p50 += "" if choice.plan.calibration and choice.plan.calibration.samples else ", assumed"
         fits = "yes" if choice.fits else "no"
         rows.append((number, plain(choice.what), shape.in_words, p50, free, fits))
         options = f"`{' '.join(map(shell_word, choice.options))}`" if choice.options else ""

@@ -32,7 +32,7 @@ from orchestrator.plan.resolve import Succession, search_plan
 
 Verdict = Literal["pass", "fail", "unknown"]
 
-UNMEASURED = f"not measured here: {PROGRAM} calibrate with the same --objective and --set"
+NOT_MEASURED = f"not measured here: {PROGRAM} calibrate with the same --objective and --set"
 
 LEAST_SAMPLES = 3
 MOST_IDLE = 0.35  # of the devices' time in a generation
@@ -69,7 +69,7 @@ def checklist(  # noqa: PLR0913, PLR0917 - what the answers rest on
 
     samples, limit = () if times.calibration is None else times.calibration.samples, plan.limits
     verdict: Verdict = "unknown"
-    why = f"{limit.wall_seconds:g} s; {UNMEASURED}"
+    why = f"{limit.wall_seconds:g} s; {NOT_MEASURED}"
     if samples:
         share = limit.wall_seconds / max(sample.seconds for sample in samples)
         verdict = _passes(share > 1 and times.timeouts <= MOST_TIMEOUTS)
@@ -81,7 +81,7 @@ def checklist(  # noqa: PLR0913, PLR0917 - what the answers rest on
     why = f"{batch} evaluations at a time on {at_once}, {idle:.0%} of the time idle"
     yield Item("Is it as parallel as its devices?", _passes(idle <= MOST_IDLE), why)
 
-    verdict, why = "unknown" if times.origin == "none" else "fail", UNMEASURED
+    verdict, why = "unknown" if times.origin == "none" else "fail", NOT_MEASURED
     if samples:
         verdict, why = _passes(len(samples) >= LEAST_SAMPLES), f"measured on {len(samples)} seeds"
     yield Item("Does a pilot confirm the time of an evaluation?", verdict, why)
@@ -118,7 +118,7 @@ def _fits(
 ) -> tuple[Verdict, str]:
     """Whether the hours that must be free are; `without` is the answer where there is no limit."""
     allowed = {name: most for name, most in limits.items() if most is not None}
-    said = UNMEASURED if needed is None else f"{duration(3600 * needed)} must be free"
+    said = NOT_MEASURED if needed is None else f"{duration(3600 * needed)} must be free"
     if not allowed:
         return without, f"{said}; no {' or '.join(limits)}"
     said += "".join(f"; {name} allows {duration(3600 * most)}" for name, most in allowed.items())
@@ -230,7 +230,7 @@ def page_text(page: Page, *, in_full: bool = False) -> str:
     parts = [
         [f"# {plan.phase} of {plain(name)} on {devices.count} x {devices.name}"],
         _tiers(page),
-        [in_short(page.times)],
+        [times_in_short(page.times)],
         [beginning(plan)],
     ]
     if in_full:
@@ -304,7 +304,7 @@ def _planned(tier: TierPage) -> str:
     return f"{'; '.join(said)}."
 
 
-def in_short(times: Times) -> str:
+def times_in_short(times: Times) -> str:
     """Return the time of an evaluation and its origin, in a line."""
     if (calibration := times.calibration) is None:
         return (

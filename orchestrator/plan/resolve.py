@@ -174,8 +174,7 @@ def sizing_of(config: Config, devices: int) -> Sizing:
     seeds, generations = search.seeds_per_candidate or shape.seeds_per_candidate, shape.generations
     if seeds != shape.seeds_per_candidate:
         reasons.append(f"{seeds} instead of {shape.seeds_per_candidate} seeds a candidate")
-    each, tiers = shape.population * seeds, sizing.nominal.evaluations
-    cap = min(config.budget.max_evals or tiers, tiers)
+    each, cap = shape.population * seeds, most_evaluations(config, sizing.nominal)
     if cap < each:
         raise ValueError(
             f"at most {cap} evaluations (the tier's, or --max-evals) do not pay for one generation "
@@ -189,6 +188,11 @@ def sizing_of(config: Config, devices: int) -> Sizing:
             generations = most
     changed = {"seeds_per_candidate": seeds, "generations": generations}
     return Sizing(sizing.nominal, shape.model_copy(update=changed), tuple(reasons))
+
+
+def most_evaluations(config: Config, nominal: Envelope) -> int:
+    """Return the evaluations that a search may spend: the tier's, or fewer if so configured."""
+    return min(config.budget.max_evals or nominal.evaluations, nominal.evaluations)
 
 
 # Plans
@@ -212,7 +216,7 @@ def search_plan(
     search, sizing = config.search, sizing_of(config, devices.count)
     source, sigma0, shape = succession or (None, None, None)
     start = config.tuned.space.baseline if source is None else source.point
-    cap = min(config.budget.max_evals or sizing.nominal.evaluations, sizing.nominal.evaluations)
+    cap = most_evaluations(config, sizing.nominal)
     if search.generations is not None:  # an amendment that raises it pays for more of them
         cap = min(cap, search.generations * sizing.resolved.per_generation)
     plan = plan_of(

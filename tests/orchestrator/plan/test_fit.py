@@ -119,7 +119,9 @@ def test_where_nothing_fits_the_least_is_named(measured: Times) -> None:
     asked = wanted(4.0)
     none = choices(asked)
     assert best(none) is None
-    assert "Nothing fits: the least, " in fit_text(none, asked.hours)
+    said = fit_text(none, asked.hours)
+    assert "Nothing fits: the least, " in said
+    assert said.count(", assumed") == len(none)
     with pytest.raises(ValueError, match="orchestrator calibrate"):
         choices(wanted(10.0, Times()))
 
@@ -128,6 +130,7 @@ def test_where_much_is_unused_more_is_offered_and_nothing_more_is_taken(measured
     found = choices(wanted(300.0, measured, long_run=0.0, confirm_seeds=8))
     assert [what for what, _ in summary(found)] == ["as asked", "tier max", "32 confirmation seeds"]
     assert best(found) is found[0]
+    assert ", assumed" not in fit_text(found, 300.0)
     assert found[1].plan.resolved.evaluations == 480
     assert [len(choices(wanted(minutes))) for minutes in (67.0, 69.0)] == [1, 2]
     assert choices(wanted(100.0))[1].what == "tier max, 48 of 60 generations"
