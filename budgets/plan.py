@@ -218,6 +218,10 @@ class Configuration(PlanPart):
     cost_factor: float = Field(default=1.0, gt=0)
     knobs: dict[str, int | float] | None = None  # None: those of the point
 
+    def knobs_in(self, space: SearchSpace) -> dict[str, float]:
+        """Its knobs in their units; a campaign's conditions have their own."""
+        return space.decode(self.point) if self.knobs is None else dict(self.knobs)
+
 
 class LongRun(PlanPart):
     """More FLOPs, on which a gain must persist."""

@@ -105,6 +105,20 @@ def winner(state: RunState) -> Configuration | None:
     return min(ranked)[-1] if ranked else None
 
 
+def best_point(state: RunState, *, compared: bool = False) -> Point | None:
+    """The best point of a search; None before its first generation is complete.
+
+    After a Go it is what is recommended. After a No-Go it depends on what it is for. A search that
+    goes on from there (phase 2) takes the mean of the distribution, where all scores put it. To use
+    one configuration all the same (`best`), take the winner of the finalists, which was `compared`:
+    of no other point is the gain known.
+    """
+    if (point := recommendation(state)) is not None:
+        return point
+    arm = winner(state) if compared else None
+    return stood_for(state) if arm is None else arm.point
+
+
 # Gains, on the seeds on which both have scores
 
 

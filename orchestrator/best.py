@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 from budgets.formatting import command, shell_word
 from budgets.plan import Plan
+from budgets.verdict import Point, best_point
 from objectives import registry
 from objectives.api import SetupError
 from objectives.space import Knob
@@ -15,7 +16,6 @@ from orchestrator.look.document import best_document, plain_values
 from orchestrator.look.run import Run
 from orchestrator.look.text import cautions
 from orchestrator.plan.resolve import found_as
-from orchestrator.records.objective import Point, best_point
 
 TITLES = {
     "confirmed": "Recommended:",

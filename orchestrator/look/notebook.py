@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from budgets.events import Settled
 from budgets.formatting import printable
 from budgets.stats import interval
-from budgets.verdict import recommendation, winner_scores
+from budgets.verdict import best_point, recommendation, winner_scores
 from orchestrator.look.answer import answer
 from orchestrator.look.run import Run
 from orchestrator.look.text import cautions
 from orchestrator.records import runs
-from orchestrator.records.objective import best_point
 from orchestrator.records.runs import find_run, load_state
 from orchestrator.records.tables import COLUMNS, columns_of, export_rows
 

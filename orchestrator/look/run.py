@@ -26,10 +26,9 @@ from budgets.rules import Decision, Ruling
 from budgets.schedule import left_for_the_verdict, search_is_over
 from budgets.state import Batch, RunState
 from budgets.stats import Gain, NamedGain
-from budgets.verdict import Findings, findings, recommendation
+from budgets.verdict import Findings, best_point, findings, recommendation
 from objectives.space import Knob as Scale
 from orchestrator.look.files import heartbeat
-from orchestrator.records.objective import best_point
 from orchestrator.records.runs import ReplayError, attempt_place
 from orchestrator.records.standing import OVER, Standing, standing_of
 

@@ -33,7 +33,7 @@ from orchestrator.look.answer import answer
 from orchestrator.look.page import markdown
 from orchestrator.look.run import Run, Slot, comparison_name
 from orchestrator.look.sections import summary
-from orchestrator.records.tail import Tail
+from orchestrator.records.runs import Tail
 
 WIDEST = 40  # characters of a column about slots
 MOST_NOTES, MOST_SLOTS = 3, 16  # lines of rules and overrides; of slots in `status`

@@ -24,10 +24,9 @@ from objectives.secrets import redacted
 from orchestrator.config import Tracker
 from orchestrator.look.document import flat, plain_name, plain_values
 from orchestrator.look.run import Run, comparison_name
-from orchestrator.records.runs import load_state
+from orchestrator.records.runs import Tail, load_state
 from orchestrator.records.standing import goes_on
 from orchestrator.records.tables import IN_TIME, measured
-from orchestrator.records.tail import Tail
 
 POLL_SECONDS = 0.5
 PROJECT = "cmaes-orchestrator"  # in W&B; the experiment in MLflow

@@ -12,6 +12,7 @@ from budgets.events import Settled, Status
 from budgets.formatting import PROGRAM, table
 from budgets.plan import Devices, ProxyPlan
 from budgets.state import RunState
+from budgets.verdict import Point
 from objectives import registry
 from objectives.api import Objective, Variant
 from objectives.space import SearchSpace
@@ -20,7 +21,6 @@ from orchestrator.config import Config, Verdict
 from orchestrator.execution.engine import resized
 from orchestrator.matrix.matrix import Matrix, calibration_of, carry_out
 from orchestrator.plan.resolve import family_of
-from orchestrator.records.objective import Point
 from orchestrator.records.runs import Result, finished_runs
 from orchestrator.run.session import Session
 

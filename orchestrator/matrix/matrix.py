@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from budgets.checks import measure
 from budgets.plan import Calibration, Devices, Envelope, Phase, Plan
 from budgets.state import RunState
+from budgets.verdict import Point
 from objectives import registry
 from objectives.registry import CALLABLE
 from orchestrator.capacity import Pace
@@ -31,7 +32,6 @@ from orchestrator.plan.resolve import (
     why_no_go,
     window_of,
 )
-from orchestrator.records.objective import Point
 from orchestrator.records.runs import Result, finished_runs, recorded_plan
 from orchestrator.run.loop import Given
 from orchestrator.run.session import Session

@@ -12,12 +12,12 @@ from budgets.formatting import PROGRAM
 from budgets.plan import Plan, Source
 from budgets.rules import follows_a_go
 from budgets.state import RunState
+from budgets.verdict import Point, best_point
 from objectives import registry
 from objectives.space import SearchSpace
 from orchestrator.config import Config
 from orchestrator.plan.forecast import known_knobs
 from orchestrator.plan.resolve import SIGMA0, Overrides, Succession, differing, in_short
-from orchestrator.records.objective import Point, best_point
 from orchestrator.records.runs import find_run, load_state
 
 if TYPE_CHECKING:

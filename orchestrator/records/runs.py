@@ -1,4 +1,4 @@
-"""Runs on disk: found and read without disturbing the process that carries them out."""
+"""Runs on disk: found, read and followed without disturbing the process that carries them out."""
 
 import os
 from collections.abc import Iterator
@@ -9,10 +9,10 @@ from itertools import chain
 from pathlib import Path
 
 from budgets.events import Reserved, Settled
-from budgets.ledger import LEDGER, Reader
+from budgets.ledger import LEDGER, Reader, Record
 from budgets.plan import Phase, Plan
 from budgets.rules import Ruling, ruling_of
-from budgets.state import RunState, fold
+from budgets.state import RunState, apply, begin, fold
 
 RUNS_DIR = "artifacts/cmaes"
 DEEPEST = 6  # levels below a directory that are searched for runs
@@ -66,6 +66,44 @@ def is_there(ledger: Path) -> bool:
     if ledger.exists() and not ledger.is_file():
         raise ValueError(f"{ledger} is not a plain file: expected a ledger. Move it away")
     return ledger.exists()
+
+
+@dataclass
+class Tail:
+    """A run in `directory`, as its whole records were at the last look."""
+
+    directory: Path
+    state: RunState | None = None  # None: no whole record yet
+    is_gone: bool = False  # no ledger is there
+    _seen: tuple[int, int, int] | None = None  # inode, size and time of change at the last look
+
+    def news(self) -> Iterator[Record]:
+        """Yield the records that are new since the last look, each applied to `state`.
+
+        A ledger that was replaced by another is told from its first record. Raises as
+        `recorded_state` does, and OSError.
+        """
+        path = self.directory / LEDGER
+        self.is_gone = not is_there(path)
+        if self.is_gone:
+            return
+        stat = path.stat()
+        seen = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
+        if seen == self._seen:
+            return
+        records = list(Reader(path))  # the whole ledger: 5,000 records take 0.07 s
+        known = 0 if self.state is None else self.state.records
+        if self.state is not None and [r.digest for r in records[known - 1 : known]] != [
+            self.state.head
+        ]:
+            self.state, known = None, 0
+        for record in records[known:]:
+            if self.state is None:
+                self.state = begin(record)
+            else:
+                apply(self.state, record)
+            yield record
+        self._seen = seen
 
 
 def is_set_aside(directory: Path) -> bool:

@@ -12,7 +12,6 @@ from budgets.formatting import printable
 from budgets.schedule import pace
 from budgets.state import Batch, RunState
 from objectives.space import SearchSpace
-from orchestrator.records.objective import knobs_of
 
 Row = dict[str, Any]
 
@@ -38,15 +37,15 @@ def export_rows(state: RunState) -> list[Row]:
 
 
 def _row(batch: Batch, event: Settled, space: SearchSpace) -> Row:
-    knobs = knobs_of(batch, event.candidate, space).items()
+    configuration = batch.configurations[event.candidate]
     return {
         "comparison": event.comparison or "",
-        "configuration": batch.configurations[event.candidate].name,
+        "configuration": configuration.name,
         **{name: getattr(event, name) for name in OWN},
         "status": str(event.status),
         **{name: getattr(event, name) for name in ("charged_ms", "recovered", "retry")},
         **rates(event),
-        **{f"knob.{name}": value for name, value in knobs},
+        **{f"knob.{name}": value for name, value in configuration.knobs_in(space).items()},
         **{f"metric.{name}": value for name, value in sorted(event.metrics.items())},
     }
 

@@ -31,7 +31,6 @@ from orchestrator.execution.api import (
     recover,
 )
 from orchestrator.execution.trainer import CAUSE_CHARACTERS
-from orchestrator.records.objective import knobs_of
 from orchestrator.records.runs import attempt_place
 
 
@@ -113,8 +112,8 @@ class Run:
 
     def attempt(self, reserved: Reserved) -> Attempt:
         """Return the attempt of a reservation, always the same one."""
-        plan, batch = self.state.plan, self.state.batch(reserved)
-        configuration = batch.configurations[reserved.candidate]
+        plan = self.state.plan
+        configuration = self.state.batch(reserved).configurations[reserved.candidate]
         spec = plan.objective
         if configuration.settings:
             spec = varied(spec, configuration.settings)
@@ -122,7 +121,7 @@ class Run:
             attempt_id=attempt_id(self.state, reserved),
             directory=self.directory / "eval" / attempt_place(reserved),
             objective=spec,
-            knobs=knobs_of(batch, reserved.candidate, plan.space),
+            knobs=configuration.knobs_in(plan.space),
             seed=reserved.seed,
             limits=plan.limits.stretched(configuration.cost_factor),
             owner=self.owner,

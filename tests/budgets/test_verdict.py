@@ -1,15 +1,21 @@
 """Every verdict, reached by the shortest ledger that deserves it; the finalists and the winner."""
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from budgets.events import Decided, Status
 from budgets.plan import Calibration, Envelope
-from budgets.verdict import best_candidates, decide, finalists, stood_for, winner
+from budgets.state import RunState
+from budgets.verdict import best_candidates, best_point, decide, finalists, stood_for, winner
 from orchestrator.look import text
+from orchestrator.records.runs import load_state
 from tests.budgets.conftest import Outcome, Story, confirmed_plan, told_of
 
+GO_RUN = Path(__file__).parents[1] / "golden/runs/go"
+ELSEWHERE = (0.125, 0.125)
 NAN = Status.NAN
 GAIN = (0.98, 0.978, 0.982, 0.979, 0.981, 0.98, 0.98, 0.98)  # 2 %, and surely above 1 %
 ALIVE = 3 * ((1.0, 1.2, 1.1, 1.3),)
@@ -207,3 +213,30 @@ def test_the_best_mean_of_those_that_failed_least_wins(
     state = told_of(finalists={"average": average, "mean": mean}).state
     found = winner(state)
     assert (None if found is None else found.name) == expected
+
+
+# The best point: one where something is recommended, two after a No-Go
+
+
+def ended_in_a_no_go() -> RunState:
+    """A search whose winner is not the mean it stood for, and was no gain."""
+    state = load_state(GO_RUN)
+    assert state.decided is not None
+    state.decided = replace(state.decided, grade="no_go", no_go="below_noise", point=None)
+    panel = state.comparisons.get("finalists")
+    assert panel is not None
+    panel.configurations = tuple(
+        arm.model_copy(update={"point": ELSEWHERE}) for arm in panel.configurations
+    )
+    return state
+
+
+def test_after_a_no_go_a_search_goes_on_from_where_it_stood_not_from_its_finalist() -> None:
+    state = ended_in_a_no_go()
+    arm = winner(state)
+    assert arm is not None
+    assert best_point(state) == stood_for(state) != arm.point
+
+
+def test_after_a_no_go_what_is_trained_or_shown_is_what_was_compared() -> None:
+    assert best_point(ended_in_a_no_go(), compared=True) == ELSEWHERE

@@ -13,8 +13,7 @@ from orchestrator.look import files
 from orchestrator.look.plots import drawings
 from orchestrator.look.run import Run
 from orchestrator.records import standing
-from orchestrator.records.runs import load_state
-from orchestrator.records.tail import Tail
+from orchestrator.records.runs import Tail, load_state
 
 GOLDEN = Path(__file__).parents[2] / "golden/runs"
 RUNS = sorted(path.name for path in GOLDEN.iterdir())

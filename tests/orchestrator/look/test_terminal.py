@@ -25,8 +25,7 @@ from orchestrator.cli import run as output
 from orchestrator.look.run import Run, Slot
 from orchestrator.look.terminal import looks, picture, slot_lines, status_lines
 from orchestrator.records import standing
-from orchestrator.records.runs import load_state
-from orchestrator.records.tail import Tail
+from orchestrator.records.runs import Tail, load_state
 from tests.conftest import REPOSITORY
 from tests.console import Shell
 

@@ -18,8 +18,7 @@ from orchestrator.look import track
 from orchestrator.look.document import flat
 from orchestrator.look.run import Run
 from orchestrator.look.track import figures
-from orchestrator.records.runs import load_state
-from orchestrator.records.tail import Tail
+from orchestrator.records.runs import Tail, load_state
 from tests.conftest import REPOSITORY
 
 GOLDEN = REPOSITORY / "tests/golden/runs"

@@ -8,7 +8,7 @@ import pytest
 
 from budgets.ledger import HEAD, LEDGER, LedgerCorruptError, read
 from budgets.state import fold
-from orchestrator.records.tail import Tail
+from orchestrator.records.runs import Tail
 
 GOLDEN = Path(__file__).parents[2] / "golden/runs"
 SEARCH, OTHER = GOLDEN / "smoke" / LEDGER, GOLDEN / "calibration" / LEDGER
