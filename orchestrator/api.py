@@ -215,7 +215,7 @@ def conducting(config: Config, display: "Progress", stop: Stop | None = None) ->
             allow_network_fs=config.backend.allow_network_fs,
             max_concurrent=config.backend.max_concurrent,
             backpressure=config.backpressure.enabled,
-            reports=ReportFiles(),
+            report=ReportFiles().write,
         ) as session:
             yield session
     finally:

@@ -92,7 +92,7 @@ def make_session(
         say=say,
         stop=Stop(),
         clock=clock or system_clock(),
-        reports=ReportFiles(),
+        report=ReportFiles().write,
     )
 
 

@@ -195,7 +195,7 @@ def conducting(context: Context, config: Config) -> Iterator[tuple[Session, Outp
         allow_network_fs=config.backend.allow_network_fs,
         max_concurrent=config.backend.max_concurrent,
         backpressure=config.backpressure.enabled,
-        reports=ReportFiles(),
+        report=ReportFiles().write,
         command=tuple(redacted(word, os.environ) for word in sys.argv[1:]),
     )
     with live, session:

@@ -22,35 +22,32 @@ from orchestrator.look.run import Run
 from orchestrator.look.sections import summary
 from orchestrator.matrix import manifest
 from orchestrator.records.tables import COLUMNS, export_rows, metrics_lines, to_csv
-from orchestrator.run.session import Reports, system_clock
+from orchestrator.run.session import Moment, system_clock
 
 EVERY_SECONDS = 5.0  # at most so often the files about the whole run are written
 
 
 @dataclass
-class ReportFiles(Reports):
+class ReportFiles:
     """Writes a run's files during a session."""
 
     clock: Clock = field(default_factory=system_clock)
     _due: float = -inf
 
-    def taken_up(self, directory: Path, state: RunState) -> None:  # noqa: ARG002
-        """Write every file again: a kill may have come before the last ones."""
-        rebuild(directory, self.clock.now())
+    def write(self, directory: Path, state: RunState, moment: Moment) -> None:
+        """Write what the moment asks for. A session that begins writes every file again.
 
-    def closed(self, directory: Path, state: RunState, *, is_generation: bool) -> None:
-        """Write the budget report of a generation, and the other files if they are due."""
+        A kill may have come before an earlier session wrote the last ones.
+        """
+        if moment == "begun":
+            rebuild(directory, self.clock.now())
+            return
         run = Run(state, self.clock.now(), directory)
-        if is_generation:
+        if moment == "generation":
             write_generation(run, directory)
-        if self.clock.monotonic() >= self._due:
+        if moment == "left" or self.clock.monotonic() >= self._due:
             write_run(run, directory)
             self._due = self.clock.monotonic() + EVERY_SECONDS
-
-    def ended(self, directory: Path, state: RunState) -> None:
-        """Write the files about the whole run."""
-        write_run(Run(state, self.clock.now(), directory), directory)
-        self._due = -inf
 
 
 def rebuild(directory: Path, now: datetime) -> None:

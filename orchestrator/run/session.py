@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import Self
+from typing import Literal, Self
 
 from budgets.events import Opened, Owner
 from budgets.formatting import counted
@@ -38,18 +38,8 @@ from orchestrator.run.files import (
 )
 from orchestrator.run.loop import Loop, Proposer, Stop, conclude, judge_on_record
 
-
-class Reports:
-    """Writes the files that people read beside a ledger. This base class writes none."""
-
-    def taken_up(self, directory: Path, state: RunState) -> None:
-        """A session finds the run: write what an earlier one may have died before writing."""
-
-    def closed(self, directory: Path, state: RunState, *, is_generation: bool) -> None:
-        """A generation or comparison is complete."""
-
-    def ended(self, directory: Path, state: RunState) -> None:
-        """The session leaves the run."""
+Moment = Literal["begun", "generation", "batch", "left"]
+"""A session has begun; a generation, or another batch, is complete; it leaves the run."""
 
 
 def at_once(text: str) -> None:
@@ -102,7 +92,7 @@ class Session:
     max_concurrent: int | None = None  # evaluations of all runs of this user on this host
     backpressure: bool = False  # run fewer evaluations at once while more would do less
     look: Callable[[Run], None] = lambda run: None  # noqa: ARG005 - called when a run waits
-    reports: Reports = field(default_factory=Reports)
+    report: Callable[[Path, RunState, Moment], None] = lambda *_: None  # writes files for people
     command: tuple[str, ...] = ()  # the command line, without secrets
     executor: Executor | None = None  # started when first needed
     _warnings_said: int = 0
@@ -141,7 +131,7 @@ class Session:
             for rule, reason in overrides:
                 refuse_override(recorded, rule, reason)
             with suppress(OSError):  # it may be read-only
-                self.reports.taken_up(directory, recorded)  # its process may have died before
+                self.report(directory, recorded, "begun")  # its process may have died before
             return Result(directory, recorded, ruling_of(recorded))
         if slots.kind != (kind := plan.devices.kind):  # scores could not be compared
             raise ValueError(
@@ -183,7 +173,7 @@ class Session:
             )
         )
         settle_abandoned(run)
-        self.reports.taken_up(run.directory, run.state)
+        self.report(run.directory, run.state, "begun")
         for rule, reason in overrides:
             override(run, rule, reason)
 
@@ -203,7 +193,7 @@ class Session:
         for each in paces:
             each.look(run.state)
         conclude(run, ruling)
-        self.reports.ended(run.directory, run.state)
+        self.report(run.directory, run.state, "left")
         return ruling
 
     def _look(self, run: Run) -> None:
@@ -213,7 +203,7 @@ class Session:
     def _closed(self, run: Run, generation: Batch | None) -> None:
         self._say_new_warnings()
         is_generation = run.state.plan.search is not None and generation is not None
-        self.reports.closed(run.directory, run.state, is_generation=is_generation)
+        self.report(run.directory, run.state, "generation" if is_generation else "batch")
 
     def _started(self, slots: Devices, objective: Objective, name: str) -> Executor:
         """Return the session's executor, started with these slots."""

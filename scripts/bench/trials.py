@@ -19,7 +19,6 @@ from budgets.verdict import BASELINE
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.matrix.matrix import calibrate, carry_out_search
-from orchestrator.run.attempts import Run
 from orchestrator.run.loop import Stop
 from orchestrator.run.session import Session
 from tests.asking import config_for
@@ -79,13 +78,6 @@ class Trial:
     calibrated_on: Machine | None = None  # None: on `machine`
 
 
-class _QuietSession(Session):
-    """A session that writes its ledgers and no reports."""
-
-    def _closed(self, run: Run, generation: Batch | None) -> None:
-        pass
-
-
 def ending(trial: Trial, seed: int, root: Path) -> Ending:
     """Run a trial with a seed, in the directory `root`, which is removed. Deterministic."""
     clock, rng = SimulatedClock(), np.random.default_rng([*trial.name.encode(), seed])
@@ -99,7 +91,7 @@ def ending(trial: Trial, seed: int, root: Path) -> Ending:
     )
 
     def session(machine: Machine) -> Session:
-        return _QuietSession(
+        return Session(
             root,
             SimulatedEngine(kind="inline", make=lambda _: InstantExecutor(machine, clock, rng)),
             observe=lambda *_: None,
