@@ -144,18 +144,15 @@ class Accounts(NamedTuple):
         taken = {own.reserved.slot for own in self.holds.values()}
         return next(slot for slot in count() if slot not in taken)
 
-    def open_session(self, at_ms: int = 0) -> "Accounts":
-        now_ms = max(self.now_ms, at_ms)
-        sessions_ms = (*self.sessions_ms, 0)
-        return self._replace(sessions_ms=sessions_ms, now_ms=now_ms, session_began_ms=now_ms)
-
-    def tick(self, elapsed_ms: int, at_ms: int = 0) -> "Accounts":
-        """At least that late on both clocks, which never run backwards."""
-        now_ms = max(self.now_ms, at_ms, self.session_began_ms + elapsed_ms)
-        sessions_ms = self.sessions_ms
+    def tick(self, elapsed_ms: int, at_ms: int = 0, *, opens: bool = False) -> "Accounts":
+        """At least that late on both clocks, which never run backwards; in a new session or not."""
+        sessions_ms, began_ms, now_ms = self.sessions_ms, self.session_began_ms, self.now_ms
+        if opens:
+            sessions_ms, began_ms = (*sessions_ms, 0), max(now_ms, at_ms)
         if sessions_ms:
             sessions_ms = (*sessions_ms[:-1], max(elapsed_ms, sessions_ms[-1]))
-        return self._replace(sessions_ms=sessions_ms, now_ms=now_ms)
+        now_ms = max(now_ms, at_ms, began_ms + elapsed_ms)
+        return self._replace(sessions_ms=sessions_ms, session_began_ms=began_ms, now_ms=now_ms)
 
     def refusal(
         self, reserve_ms: int, *, compares: bool = False, keep: tuple[float, float] = (0.0, 0.0)

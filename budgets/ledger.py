@@ -91,6 +91,11 @@ class Record(NamedTuple):
     line: bytes  # without its newline
 
     @property
+    def at_ms(self) -> int:
+        """`at` in milliseconds since 1970."""
+        return round(1000 * datetime.fromisoformat(self.at).timestamp())
+
+    @property
     def end(self) -> int:
         return self.offset + len(self.line) + 1
 

@@ -10,7 +10,6 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
 from itertools import chain
 from math import inf, nextafter
 
@@ -262,7 +261,7 @@ def begin(record: Record) -> RunState:
         raise ImpossibleEventError(record, "a ledger begins with its plan")
     plan = record.event.plan
     calibration = plan.calibration or Calibration()
-    began_ms = _ms(record.at) - calibration.open_ms
+    began_ms = record.at_ms - calibration.open_ms
     accounts = Accounts(
         plan.caps,
         plan.price_per_device_hour,
@@ -273,10 +272,6 @@ def begin(record: Record) -> RunState:
         now_ms=began_ms,
     )
     return RunState(plan, plan, record.digest, began_ms, record.digest, 1, accounts, began_ms)
-
-
-def _ms(at: str) -> int:
-    return round(1000 * datetime.fromisoformat(at).timestamp())
 
 
 def _deadline_ms(window: Window | None, began_ms: int) -> float | None:
@@ -295,20 +290,13 @@ def apply(state: RunState, record: Record) -> None:
     try:
         is_over = state.concluded is not None and not isinstance(event, Amended)
         _require(not is_over, "the run is concluded")
-        state.accounts = ticked(state.accounts, record)
+        opens = isinstance(event, Opened)
+        state.accounts = before.tick(record.elapsed_ms, record.at_ms, opens=opens)
         _apply(state, event)
     except ValueError as error:
         state.accounts = before
         raise ImpossibleEventError(record, str(error)) from error
-    state.head, state.records, state.seen_ms = record.digest, record.seq + 1, _ms(record.at)
-
-
-def ticked(accounts: Accounts, record: Record) -> Accounts:
-    """The accounts at the moment of the record, by both clocks, before its event."""
-    at_ms = _ms(record.at)
-    if isinstance(record.event, Opened):
-        accounts = accounts.open_session(at_ms)
-    return accounts.tick(record.elapsed_ms, at_ms)
+    state.head, state.records, state.seen_ms = record.digest, record.seq + 1, record.at_ms
 
 
 def _require(is_so: bool, otherwise: str) -> None:

@@ -17,7 +17,7 @@ from budgets.failures import cause_of, is_unexplained
 from budgets.formatting import one_line
 from budgets.ledger import LEAST_FREE_BYTES, Ledger, Record
 from budgets.rules import refusal_of
-from budgets.state import Batch, Observer, RunState, apply, ticked
+from budgets.state import Batch, Observer, RunState, apply
 from budgets.storage import unused
 from objectives.registry import varied
 from orchestrator.execution.api import (
@@ -97,7 +97,7 @@ class Run:
         attempt = self.attempt(reserved)
         reserved = replace(reserved, reserve_ms=attempt.limits.reserve_ms)
         record = self.ledger.seal(reserved)
-        accounts = ticked(self.state.accounts, record)
+        accounts = self.state.accounts.tick(record.elapsed_ms, record.at_ms)
         return refusal_of(self.state, batch, candidate, accounts) or (record, attempt)
 
     def reserve(self, record: Record, attempt: Attempt) -> bool:

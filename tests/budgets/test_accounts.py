@@ -23,7 +23,7 @@ def end(reserved: Reserved, charged_ms: int, *, final: bool = True) -> Settled:
 def books(price: float = 2.0, comparison_cap: int = 1, **caps: Any) -> Accounts:
     """Two evaluations and one comparison evaluation, with a session that is open."""
     found = Caps.model_validate({"evaluations": 2, **caps})
-    return Accounts(found, price, comparison_cap).open_session()
+    return Accounts(found, price, comparison_cap).tick(0, opens=True)
 
 
 def refused(accounts: Accounts, reserve_ms: int = MINUTE, **more: Any) -> str:
@@ -54,7 +54,7 @@ def test_a_cap_is_met_to_the_millisecond(caps: Any, currency: str, flag: str) ->
 def test_attempts_at_once_share_the_wall_clock_and_a_dead_session_was_open_as_long() -> None:
     accounts = books(hours=2 / 60).reserve(A).tick(MINUTE // 2).reserve(B)
     assert accounts.table["wall clock"].used == MINUTE * 3 // 2
-    died = accounts.open_session()
+    died = accounts.tick(0, opens=True)
     assert died.table["wall clock"].used == MINUTE * 3 // 2
     both = died.settle(end(B, MINUTE, final=False)).settle(end(A, 1))
     assert both.wall_ms == MINUTE * 3 // 2
@@ -65,9 +65,9 @@ def test_attempts_at_once_share_the_wall_clock_and_a_dead_session_was_open_as_lo
 
 
 def test_a_clock_that_is_set_back_gains_no_time() -> None:
-    accounts = books().open_session(20).tick(5, 15)
+    accounts = books().tick(0, 20, opens=True).tick(5, 15)
     assert accounts.now_ms == 25
-    assert accounts.tick(6, 90).open_session(30).tick(2, 31).now_ms == 92
+    assert accounts.tick(6, 90).tick(0, 30, opens=True).tick(2, 31).now_ms == 92
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, MINUTE), st.booleans())))
