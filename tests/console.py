@@ -259,7 +259,7 @@ class Shell:
 
     def _read(self) -> None:
         """Read all the time, as a terminal does, so that no writer waits."""
-        with suppress(OSError):  # nobody is there any more
+        with suppress(OSError):  # the terminal is closed
             while some := os.read(self._ours, 1 << 16):
                 with self._more:
                     self._raw += some

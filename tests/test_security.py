@@ -223,7 +223,7 @@ def test_the_live_view_is_not_steered_by_what_evaluations_say(
 def test_somebody_elses_ledger_does_not_steer_the_terminal(
     complaining: Path, command: Command, tmp_path: Path
 ) -> None:
-    """Its chain is whole: whoever wrote it knows the format, and whoever reads it is a victim."""
+    """Its chain is whole: its writer knows the format, and its reader is a victim."""
     planned = read(complaining / LEDGER)[0].event
     assert isinstance(planned, Planned)
     odd = {"run_id": HOSTILE[4] + HOSTILE[3], "reasons": (HOSTILE[4],)}
@@ -469,7 +469,7 @@ def test_a_forged_summary_is_not_adopted(
     resumed = run_search(tmp_path, assumed_seconds=1.0)
 
     assert resumed.ruling.decision == "done"
-    tries = resumed.state.generations[-1].attempts[reserved.candidate, reserved.seed]
-    assert [t.settled.status for t in tries if t.settled] == [Status.LOST, Status.OK]
+    attempts = resumed.state.generations[-1].attempts[reserved.candidate, reserved.seed]
+    assert [t.settled.status for t in attempts if t.settled] == [Status.LOST, Status.OK]
     assert resumed.state.generations[-1].scores() == whole.state.generations[-1].scores()
     assert verify(run).divergence is None

@@ -33,7 +33,7 @@ QUICK = {
     " and synapses off (": " (",
     "(ray)": "(inline)",
 }
-"""What stands in the tutorial for whoever has an hour, and what takes its place in a test.
+"""What stands in the tutorial for a reader with an hour, and what takes its place in a test.
 
 An objective of 40 ms instead of one of 5 s, in the search's own process.
 """
@@ -70,7 +70,7 @@ def test_every_command_of_the_tutorial_shows_what_it_says(tmp_path: Path) -> Non
 
 
 @pytest.mark.xdist_group("ray")
-@pytest.mark.slow  # the same, word by word, in some 20 minutes of two cores
+@pytest.mark.slow  # the same, word by word, in about 20 minutes of two cores
 @pytest.mark.timeout(7200)
 def test_the_tutorial_itself_shows_what_it_says(tmp_path: Path) -> None:
     follow(TUTORIAL.read_text(encoding="utf-8"), tmp_path, seconds=3600)

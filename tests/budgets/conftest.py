@@ -253,7 +253,7 @@ class Story:
         outcomes: Sequence[Mapping[int, Outcome]],
         **fields: Any,
     ) -> RunState:
-        """A whole panel with these outcomes, of each arm by seed."""
+        """A whole comparison with these outcomes, of each arm by seed."""
         self.say(
             ComparisonAsked(
                 comparison=name, configurations=tuple(arms), seeds=tuple(map(tuple, outcomes))
@@ -285,11 +285,11 @@ def told_of(
     winner: Sequence[Outcome] | None = None,
     long_run: tuple[Sequence[Outcome], Sequence[Outcome]] | None = None,
     best: str = "average",
-    metrics: Mapping[str, float] | None = None,  # of the winner's panel
+    metrics: Mapping[str, float] | None = None,  # of the winner's comparison
 ) -> Story:
     """A run as far as its outcomes are given; `decide` can follow. `long_run`: (baseline, best).
 
-    Without a plan it has one that fits the generations. None: that panel was not asked. Every
+    Without a plan it has one that fits the generations. None: not asked for. Every
     finalist's score may be one number for all seeds.
     """
     generations = tuple(generations)

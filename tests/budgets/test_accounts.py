@@ -71,9 +71,9 @@ def test_a_clock_that_is_set_back_gains_no_time() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, MINUTE), st.booleans())))
-def test_whatever_is_tried_no_cap_is_overdrawn(tries: list[tuple[int, int, bool]]) -> None:
+def test_whatever_is_tried_no_cap_is_overdrawn(attempts: list[tuple[int, int, bool]]) -> None:
     accounts = books(device_hours=0.03, hours=0.03, cost=0.05)
-    for candidate, size, final in tries:
+    for candidate, size, final in attempts:
         one = replace(A, candidate=candidate, reserve_ms=size)
         if (held := accounts.holds.get(one.key)) is not None:
             most = min(size, held.reserved.reserve_ms)

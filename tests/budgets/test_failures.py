@@ -44,7 +44,7 @@ ERRORS = {
         "requests.exceptions.ConnectionError: x",
         f"{PROGRAM}urllib3.exceptions.ReadTimeoutError: x",
     ],
-    "infrastructure": [  # the device is given up
+    "infrastructure": [  # the device is no longer used
         f"{CUDA}uncorrectable ECC error encountered",
         f"{CUDA}NVRM: Xid (PCI:0000:3b:00): 79",
         "pynvml.NVMLError_GpuIsLost: GPU is lost",

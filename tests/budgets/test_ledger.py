@@ -1,4 +1,4 @@
-"""The file: what it gives back, mends and refuses; and every call it makes fails or loses power."""
+"""The file: what it gives back, repairs and refuses; every call it makes fails or loses power."""
 
 import errno
 import os

@@ -49,7 +49,7 @@ def waive(story: Story, rule: str, generation: int = 0) -> None:
 @pytest.mark.parametrize(
     ("population", "failures", "limits", "fires"),
     [
-        (8, 1, {}, False),  # 12.5 %, but one failure is no pattern
+        (8, 1, {}, False),  # 12.5 %, but one failure is not a pattern
         (8, 2, {}, True),
         (20, 2, {}, False),  # exactly 10 %
         (20, 3, {}, True),
@@ -191,7 +191,7 @@ def told(story: Story, *means: float, **fields: Any) -> bool:
         (2, (2.0, 2.0 - 1 / 32, 2.0 - 1 / 64), False),  # medians differ by 3 / 128
         (2, (3.0, 2.0, 2.0, 2.0), False),  # the median of two is their mean
         (2, (9.0, 2.0, 2.0, 2.0, 2.0), True),  # what lies further back is forgotten
-        (3, (2.0, 1.0, 1.98, 1.9, 1.88, 1.86), False),  # one lucky generation sets no bar
+        (3, (2.0, 1.0, 1.98, 1.9, 1.88, 1.86), False),  # one outlier sets no bar
         (None, 8 * (2.0,), False),
         (2, 9 * (2.0,), False),  # nothing is left to save
     ],

@@ -38,7 +38,7 @@ def test_a_ledger_begins_with_its_plan(story: Story) -> None:
 
 
 def two_in_flight(story: Story) -> Reserved:
-    """Candidate 0 is in flight in its second attempt, candidate 1 is done, 2 and 3 are owed."""
+    """Candidate 0 is in flight in its second attempt, candidate 1 is done, 2 and 3 are pending."""
     story.ask()
     story.say(settled(story.reserve(0), Status.LOST))
     story.evaluate(1)

@@ -65,7 +65,7 @@ def context(tmp_path: Path) -> Context:
         ({"knobs": {}}, "at least one"),
         ({"knobs": {"lr": {**KNOBS["lr"], "baseline": 1.0}}}, "knobs.lr"),
         *(({"budget": budget}, "budget") for budget in (0, True)),
-        *(({"directory": path}, "directory") for path in ("", "~nobody-of-that-name")),
+        *(({"directory": path}, "directory") for path in ("", "~no-such-user")),
         ({"fixed": {"a b": 1}}, "'a b'"),
         ({"fixed": {"url": "https://me:secret@host"}}, "user name or a password"),
         ({"sources": ["*.py", "modle.py"]}, "modle.py"),

@@ -44,7 +44,7 @@ class Python:
 
 
 def is_running(pid: int) -> bool:
-    """Whether it does anything yet: a zombie only waits for whoever asks how it ended."""
+    """Whether it does anything yet: a zombie only waits for its parent."""
     with suppress(psutil.NoSuchProcess):
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     return False

@@ -39,7 +39,7 @@ RESUME = (
 def finished_run(
     tmp_path_factory: pytest.TempPathFactory, run_search: Callable[..., Result]
 ) -> Path:
-    """A run of tier min that nobody disturbed: 39 records, 16 evaluations, a calibration."""
+    """A run of tier min without a disturbance: 39 records, 16 evaluations, a calibration."""
     return run_search(tmp_path_factory.mktemp("finished"), **NOISY).directory
 
 
@@ -72,7 +72,7 @@ def search_confirmed(run_search: Callable[..., Result]) -> Callable[..., Result]
 def confirmed_run(
     tmp_path_factory: pytest.TempPathFactory, search_confirmed: Callable[..., Result]
 ) -> Path:
-    """Such a run that nobody disturbed: every panel there is, and a Go."""
+    """Such a run without a disturbance: every comparison there is, and a Go."""
     return search_confirmed(tmp_path_factory.mktemp("confirmed")).directory
 
 
@@ -106,7 +106,7 @@ Lines = list[dict[str, Any]]
 
 
 def tamper_with(run: Path, change: Callable[[Lines], Lines | None]) -> None:
-    """Change a ledger's lines and make its chain whole again: somebody knows the format."""
+    """Change a ledger's lines and make its chain whole again, as a forger can."""
     lines = [orjson.loads(line) for line in (run / LEDGER).read_bytes().splitlines()]
     changed = enumerate(change(lines) or lines)
     (run / LEDGER).write_bytes(ledgers.sealed({**line, "seq": seq} for seq, line in changed))

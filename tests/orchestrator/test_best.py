@@ -76,7 +76,7 @@ def test_a_knob_says_how_far_it_moved(confirmed: Path, told: Told) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ("nobody", "no run 'nobody' in artifacts/cmaes"),
+        ("other", "no run 'other' in artifacts/cmaes"),
         ("--as flags", "sphere takes no arguments"),
         ("--as toml", "sphere has no settings for another baseline"),
     ],

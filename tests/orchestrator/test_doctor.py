@@ -99,7 +99,7 @@ def test_a_cluster_is_judged_by_what_it_offers(
     assert "memory" not in found
 
     def unreachable(engine: object) -> None:
-        raise EngineError("nobody answers")
+        raise EngineError("no answer")
 
     monkeypatch.setattr("orchestrator.execution.engine.Engine.offer", unreachable)
     answer = command(*SPHERE, "--address", "head:6379")

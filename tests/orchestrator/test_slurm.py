@@ -98,7 +98,7 @@ def test_a_hostile_path_stays_one_quoted_value(
 @pytest.mark.parametrize(
     ("text", "key"),
     [
-        (SEARCH.replace('time = "1h"', ""), "slurm.time"),  # nobody has measured it
+        (SEARCH.replace('time = "1h"', ""), "slurm.time"),  # not measured
         (SEARCH.replace("1h", "1:30"), "slurm.time"),
         (SEARCH.replace("1h", "6m"), "slurm.time"),  # no time to run before it begins to end
         (assuming(SEARCH, 3590.0), "slurm.time"),  # shorter than an evaluation

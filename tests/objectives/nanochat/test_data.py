@@ -166,7 +166,7 @@ def test_another_text_under_the_name_of_a_pinned_one_is_refused(
     ("name", "absolute"),
     [
         ("./odd:name", "{here}/odd:name"),
-        ("~/text.txt", "/home/somebody/text.txt"),
+        ("~/text.txt", "/home/user/text.txt"),
         ("jsonl:rows.jsonl", "jsonl:{here}/rows.jsonl:text"),
         ("jsonl:/a:b/rows.jsonl", "jsonl:/a:b/rows.jsonl:text"),
         ("hf:name:config", "hf:name:config"),
@@ -177,7 +177,7 @@ def test_a_name_becomes_absolute_once(
     name: str, absolute: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", "/home/somebody")
+    monkeypatch.setenv("HOME", "/home/user")
     expected = absolute.format(here=tmp_path)
     assert parse(name).name == parse(expected).name == expected
 

@@ -1,4 +1,4 @@
-"""Scores, steps, FLOPs and data as stored in `golden.json`; `--approve` stores them anew.
+"""Scores, steps, FLOPs and data as stored in `golden.json`; `--approve` stores them again.
 
 A rewrite of the training core changes none of them. Scores are compared bit for bit where torch
 and its vector instructions are those of the stored file, and to 1e-4 elsewhere.

@@ -37,7 +37,7 @@ Train = Callable[..., tuple[dict[str, Any], str]]
 
 
 class PowerCutError(BaseException):
-    """Nobody handles it."""
+    """Not handled by any code."""
 
 
 def at(moment: int, error: type[BaseException]) -> Callable[[], None]:

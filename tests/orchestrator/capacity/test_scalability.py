@@ -65,7 +65,7 @@ def test_few_or_odd_levels(throughputs: dict[int, float], recommended: int, regi
 
 @dataclass
 class Machine:
-    """Evaluations that slow each other down as the law says; as many at once as are allowed."""
+    """Evaluations that slow each other down as the law says; all that are allowed run at once."""
 
     law: Law
     spread: float = 0.0  # relative, of the work of an evaluation
@@ -121,7 +121,7 @@ def test_it_does_not_increase_while_evaluations_take_longer_and_longer(tmp_path:
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        (Law(120, 0.02, 0.001), Law(120, 0.02, 0.05)),  # somebody else uses the machine now
+        (Law(120, 0.02, 0.001), Law(120, 0.02, 0.05)),  # another user's work slows the machine
         (Law(120, 0.02, 0.2), Law(120, 0.02, 0.0)),  # it is free again
     ],
 )

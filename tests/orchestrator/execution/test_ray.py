@@ -127,7 +127,7 @@ def test_an_evaluation_ends_with_a_lease_that_is_not_renewed_and_its_slot_is_use
         if frozen == "agent":
             agent.suspend()
         try:
-            vanish(attempt, within_seconds=10.0)  # nobody calls `wait` meanwhile
+            vanish(attempt, within_seconds=10.0)  # `wait` is not called meanwhile
         finally:
             agent.resume()
         outcome = the_one(executor.wait(30.0))

@@ -100,14 +100,14 @@ def test_nothing_is_launched_for_an_owner_that_is_dead(make_attempt: Make, dead:
     assert not (attempt.directory / "stdout.txt").exists()
 
 
-@pytest.mark.parametrize("somebody", ["has ended it", "supervises it"])
-def test_an_attempt_that_is_somebodys_already_is_not_begun(
-    somebody: str, make_attempt: Make, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("another", ["has ended it", "supervises it"])
+def test_an_attempt_that_another_has_already_is_not_begun(
+    another: str, make_attempt: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervisor, "LOCK_WAIT_SECONDS", 0.0)
     attempt = make_attempt("finish")
     api.write_config(attempt)
-    if somebody == "has ended it":
+    if another == "has ended it":
         lost = Outcome(attempt_id=attempt.attempt_id, status=Status.LOST, seconds=1.0)
         api.write_summary(attempt.directory, lost)
         supervised(attempt)

@@ -1,4 +1,4 @@
-"""A run on a terminal, in a pipe and to a program: it fits, steers nothing, and disturbs nobody."""
+"""A run on a terminal, in a pipe and to a program: it fits, steers and disturbs nothing."""
 
 import io
 import os

@@ -23,7 +23,7 @@ def trained(
     *,
     control: bool = True,
 ) -> Result:
-    """A campaign of noisy spheres and its control; or taken up again."""
+    """A campaign of noisy spheres and its control; or resumed."""
     said = {
         "objective": "sphere",
         "training.dimension": 2,

@@ -107,7 +107,7 @@ def root(tmp_path_factory: pytest.TempPathFactory, run_search: Callable[..., Res
     ("objective", "facts", "origin"),
     [
         (sphere(), {"count": 3}, "prior"),
-        (sphere(noise=0.02), {}, "none"),  # nobody counts its FLOPs
+        (sphere(noise=0.02), {}, "none"),  # its FLOPs are not counted
         (sphere(), {"name": "another processor"}, "none"),
         (sphere(), {"threads": 2}, "none"),
         (registry.load(ObjectiveSpec(name="ellipsoid")), {}, "none"),

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 BEGAN = datetime(2030, 1, 1, tzinfo=UTC)
 ME = this_owner()
-NOBODY = Owner(boot_id=ME.boot_id, pid=2**22, start_ticks=1)  # of a process that is gone
+GONE = Owner(boot_id=ME.boot_id, pid=2**22, start_ticks=1)  # of a process that is gone
 ELSEWHERE = ME.model_copy(update={"boot_id": "another machine"})
 
 
 class Owned(Story):
-    """A run of 2 x 4 evaluations on two devices that somebody carries out."""
+    """A run of 2 x 4 evaluations on two devices that a process carries out."""
 
     def __init__(self, owner: Owner = ME) -> None:
         self.owner = owner
@@ -61,7 +61,7 @@ def begun(owner: Owner) -> Owned:
     ("owner", "seconds", "kind", "whose", "way_on"),
     [
         (ME, 5, "running", f"running (pid {ME.pid})", ""),
-        (NOBODY, 5, "interrupted", "interrupted", REPEAT),
+        (GONE, 5, "interrupted", "interrupted", REPEAT),
         (ELSEWHERE, 10, "elsewhere", "running on here, last record 10 s ago", ""),
         (ELSEWHERE, 72, "elsewhere", "running on here, last record 1 min 12 s ago", ""),
         (ELSEWHERE, 73, "interrupted", "interrupted on here, last record 1 min 13 s ago", REPEAT),
@@ -94,7 +94,7 @@ def noted(run: Owned) -> Owned:
     [
         (paused(ME), "running"),  # its process has yet to put that on record
         (noted(paused(ME)), "paused"),  # and does no more, though it may go on to another run
-        (paused(NOBODY), "paused"),
+        (paused(GONE), "paused"),
         (noted(paused(ELSEWHERE)), "paused"),
     ],
 )
@@ -107,7 +107,7 @@ def test_one_that_a_rule_holds_is_paused_when_its_process_leaves_it_at_that(
 
 
 def test_one_whose_process_is_killed_with_a_pause_to_come_is_paused() -> None:
-    run = Owned(owner=NOBODY)
+    run = Owned(owner=GONE)
     run.ask()
     for candidate in range(3):
         run.evaluate(candidate, Status.ERROR)

@@ -1,4 +1,4 @@
-"""A run's directory: where it may be, what of it is taken up, and what can be salvaged."""
+"""A run's directory: where it may be, what of it is resumed, and what can be salvaged."""
 
 import shutil
 from collections.abc import Callable

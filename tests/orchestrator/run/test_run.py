@@ -138,7 +138,7 @@ HURT = "gen_0000/cand_0003"
 
 
 def scripted(ends: Ends) -> Engine:
-    """Ends the tries at candidate 3 of generation 0 as it is told, and all others well."""
+    """Ends the attempts at candidate 3 of generation 0 as it is told, and all others well."""
 
     def end(attempt: Attempt) -> tuple[Status, str] | None:
         number = int(attempt.directory.name.partition(".")[2] or 1) - 1
@@ -148,7 +148,7 @@ def scripted(ends: Ends) -> Engine:
 
 
 def told(state: RunState) -> list[tuple[Status, bool]]:
-    """How the tries at candidate 3 were settled, and whether each was to be retried."""
+    """How the attempts at candidate 3 were settled, and whether each was to be retried."""
     generation = state.generations[0]
     ends = [attempt.settled for attempt in generation.attempts[3, generation.seeds[0][0]]]
     return [(end.status, end.retry) for end in ends if end is not None]

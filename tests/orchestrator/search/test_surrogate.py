@@ -97,7 +97,7 @@ def test_what_a_generations_seeds_add_to_all_of_its_scores_is_told_from_an_evalu
     assert regrets < 0.5 * theirs
 
 
-# Scores that are no function's
+# Scores without a function behind them
 
 
 @pytest.mark.parametrize(("scale", "shift"), [(1e-90, 0.0), (1e9, -1e3), (1e90, 1e6)])
