@@ -9,7 +9,7 @@ import pytest
 from budgets.events import Decided, Status
 from budgets.plan import Calibration, Envelope
 from budgets.state import RunState
-from budgets.verdict import best_candidates, best_point, decide, finalists, stood_for, winner
+from budgets.verdict import best_point, decide, finalists, stood_for, winner
 from orchestrator.look import text
 from orchestrator.records.runs import load_state
 from tests.budgets.conftest import Outcome, Story, confirmed_plan, told_of
@@ -169,29 +169,6 @@ def test_finalists_are_both_means_and_the_best_candidates_and_none_twice() -> No
     same = ((0.2, 0.0), (0.2, 0.0), (0.7, 0.7), (0.9, 0.9))
     (found,) = finalists(searched(FLAT, FLAT, (1.0, 1.1, 2.0, 3.0), points=same).state)
     assert (found.name, found.point) == ("average", (0.2, 0.0))
-
-
-@pytest.mark.parametrize(
-    ("generations", "expected"),
-    [
-        (
-            (*4 * (FLAT,), (9.5, 9.0, 9.5, 10.0), (1.2, 1.1, 1.0, 1.1)),  # an easy seed
-            [(4, 1), (5, 2)],
-        ),
-        (
-            ((2.0, 3.0, 4.0, 5.0), (2.0, 2.1, 2.2, 2.3), (1.00, 1.01, 1.02, 1.03)),  # early ones
-            [(2, 0), (2, 1)],  # lie far below a mean that was worse
-        ),
-        (((1.0, NAN, 2.0, NAN),), [(0, 0), (0, 2)]),
-        (((NAN, NAN, NAN, NAN),), []),
-    ],
-)
-def test_the_best_candidates_stand_out_of_their_generation(
-    generations: Any, expected: list[tuple[int, int]]
-) -> None:
-    state = searched(*generations).state
-    points = [state.completed[number].points[candidate] for number, candidate in expected]
-    assert best_candidates(state, 2) == points
 
 
 # The winner

@@ -109,15 +109,6 @@ def test_what_cannot_be_meant_is_refused_in_one_line(settings: dict[str, Any], w
     assert "swordfish" not in message
 
 
-def test_the_knobs_as_a_person_gives_them(make: Make) -> None:
-    depth = {"kind": "int", "min": 1, "max": 8, "baseline": 2}
-    knobs, values = {"lr": LR, "depth": depth}, {"lr": 1e-05, "depth": 3.0}
-    placed = make(argv=["train", "--lr", "{lr}", "-d{depth}", "{seed}"], knobs=knobs)
-    assert placed.arguments(values) == ("--lr", "1e-05", "-d3")
-    assert make(knobs=knobs, send="flags").arguments(values) == ("--lr=1e-05", "--depth=3")
-    assert make(knobs=knobs, send="json").arguments(values) == ()
-
-
 # What arrives
 
 HOSTILE = (

@@ -122,43 +122,15 @@ def test_what_no_evaluation_has_is_set_aside(write: Write) -> None:
 WHOLE = """
 objective = "sphere"
 runs_dir = "runs"
-[training]
-dimension = 3
-noise = 0.01
-[search]
-tier = "target"
-run_id = "whole"
-seed = 4
-method = "plain"
-sigma0 = 0.1
-population = 4
-generations = 3
-seeds_per_candidate = 2
-[evaluation]
-seed = 9
-limit_seconds = 40.0
-stall_seconds = 30.0
-assume_eval_seconds = 1.0
-[budget]
-max_evals = 16
-max_device_hours = 3.0
-max_hours = 4.0
-max_cost = 50.0
-price_per_device_hour = 2.5
-window = "6h"
-safety_margin = "10m"
-[verdict]
-confirm_seeds = 3
-long_run = 2.0
-long_run_seeds = 1
-[thresholds]
-go_seeds = 3
-[backend]
-executor = "inline"
-device = "cpu"
-workers = 1
-threads = 1
-drain_seconds = 5.0
+training = { dimension = 3, noise = 0.01 }
+search = { tier = "target", run_id = "whole", seed = 4, method = "plain", sigma0 = 0.1, \
+population = 4, generations = 3, seeds_per_candidate = 2 }
+evaluation = { seed = 9, limit_seconds = 40.0, stall_seconds = 30.0, assume_eval_seconds = 1.0 }
+budget = { max_evals = 16, max_device_hours = 3.0, max_hours = 4.0, max_cost = 50.0, \
+price_per_device_hour = 2.5, window = "6h", safety_margin = "10m" }
+verdict = { confirm_seeds = 3, long_run = 2.0, long_run_seeds = 1 }
+thresholds.go_seeds = 3
+backend = { executor = "inline", device = "cpu", workers = 1, threads = 1, drain_seconds = 5.0 }
 """
 
 TYPED = {key: flag.spelling for key, flag in FLAGS_BY_KEY.items()}

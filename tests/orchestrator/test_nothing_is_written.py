@@ -12,37 +12,16 @@ from orchestrator.cli.app import program
 if TYPE_CHECKING:
     from tests.conftest import Command
 
-SEARCH = """
+COMMON = """
 objective = "sphere"
-[training]
-dimension = 2
-noise = 0.01
-[search]
-tier = "target"
-population = 8
-[evaluation]
-assume_eval_seconds = 60.0
-[backend]
-executor = "inline"
-workers = 1
+training = { dimension = 2, noise = 0.01 }
+evaluation.assume_eval_seconds = 1.0
+backend = { executor = "inline", workers = 1 }
 """
-
-CAMPAIGN = """
-objective = "sphere"
-[training]
-dimension = 2
-noise = 0.01
-[factors]
-dimension = [2, 3]
-noise = [0.01, 0.02]
-[campaign]
-seeds = [1, 2]
-[evaluation]
-assume_eval_seconds = 1.0
-[backend]
-executor = "inline"
-workers = 1
-"""
+SEARCH = f'{COMMON}search = {{ tier = "target", population = 8 }}\n'
+CAMPAIGN = (
+    f"{COMMON}factors = {{ dimension = [2, 3], noise = [0.01, 0.02] }}\ncampaign.seeds = [1, 2]\n"
+)
 
 RUN = "min-sphere-s1"
 SPHERE = ("--objective", "sphere", "--workers", "1")

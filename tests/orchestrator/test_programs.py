@@ -39,29 +39,16 @@ score = "loss"
 """
 
 KNOBS = """
-[training.knobs."opt.lr"]
-kind = "log10"
-min = 1e-4
-max = 0.1
-baseline = 0.003
-[training.knobs.depth]
-kind = "int"
-min = 1
-max = 8
-baseline = 2
+knobs."opt.lr" = { kind = "log10", min = 1e-4, max = 0.1, baseline = 0.003 }
+knobs.depth = { kind = "int", min = 1, max = 8, baseline = 2 }
 """
 
-REST = """
-[search]
-tier = "min"
-population = 4
-generations = 1
+BACKEND = """
 [evaluation]
 assume_eval_seconds = 1.0
 [backend]
 executor = "inline"
 workers = 1
-device = "cpu"
 """
 
 DOORS = {"function": OF_A_FUNCTION, "command": OF_A_PROGRAM}
@@ -71,7 +58,7 @@ Write = Callable[..., Path]
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """`write("function", KNOBS + REST)`: a configuration file of that name."""
+    """`write("function", KNOBS + BACKEND)`: a configuration file of that name."""
 
     def file(door: str, *parts: str, name: str = "my.toml") -> Path:
         (tmp_path / name).write_text(DOORS[door] + "".join(parts))
@@ -90,7 +77,7 @@ def test_what_is_exported_is_the_same_run_held_fast(
     write: Write, command: "Command", tmp_path: Path
 ) -> None:
     (tmp_path / "train.py").write_text(PROGRAM)
-    write("command", KNOBS, REST, '[slurm]\ntime = "1h"\n')
+    write("command", KNOBS, BACKEND, '[search]\ntier = "min"\n[slurm]\ntime = "1h"\n')
     assert command("export", "slurm", "my.toml", "--out", "out", "--write").code == 0
     (config,) = tmp_path.glob("out/*/config.toml")
     values = [
@@ -113,11 +100,6 @@ directory = [".", "other"]
 [campaign]
 seeds = [1]
 controls = false
-[evaluation]
-assume_eval_seconds = 1.0
-[backend]
-executor = "inline"
-workers = 1
 """
 
 
@@ -131,7 +113,7 @@ def test_a_campaign_compares_directories_each_with_its_own_code(
     monkeypatch.setitem(sys.modules, "matplotlib", None)  # a picture takes longer than all this
     (tmp_path / "other").mkdir()
     (tmp_path / "other/train.py").write_text(FUNCTION.replace("1 +", "2 +"))
-    write("function", KNOBS, CAMPAIGN)
+    write("function", KNOBS, CAMPAIGN, BACKEND)
 
     answer = command("run", "my.toml", "--json")
 

@@ -138,20 +138,6 @@ def test_a_cells_configuration_is_that_cell_and_nothing_else(
     assert "max_requeues=0\n" in script
 
 
-def test_a_searchs_configuration_differs_only_in_where_it_runs(
-    written: Written, tmp_path: Path
-) -> None:
-    written(SEARCH)
-    mine, its = (
-        resolve(Layers(file=tmp_path / file)).all_values()
-        for file in ("file.toml", f"jobs/{RUN}/config.toml")
-    )
-    changed = {key for key in its if its[key] != mine.get(key)}
-    backend = ("executor", "device", "threads", "drain_seconds", "allow_network_fs")
-    own = {"runs_dir", "search.run_id", "slurm.time"}
-    assert changed == own | {f"backend.{name}" for name in backend}
-
-
 def test_a_search_is_told_to_end_an_evaluation_before_its_limit(written: Written) -> None:
     config, script = written(assuming(SEARCH.replace("1h", "4h"), 1200.0))
     assert "--signal=B:USR1@1560" in script  # 20 min x 1.25 + 1 min

@@ -79,16 +79,6 @@ def test_a_failing_baseline_pauses_before_anything_else_is_paid(
 # What a search hears of it
 
 
-def test_a_search_is_warned_of_knobs_that_a_check_found_dead(
-    tmp_path: Path, run_search: RunSearch, run_check: RunCheck
-) -> None:
-    settings, said = {"dimension": 3, **NOISY}, list[str]()
-    run_check(tmp_path, settings=settings, seeds=4)
-    run_search(tmp_path, objective="idle", settings=settings, say=said.append)
-    warned = "Warning: 2 of 3 knobs are shown to move the score; x2 did not when checked."
-    assert [line for line in said if line.startswith("Warning")] == [warned]
-
-
 def test_a_check_that_is_not_finished_or_of_another_objective_or_device_counts_for_nothing(
     tmp_path: Path, run_check: RunCheck
 ) -> None:

@@ -12,9 +12,8 @@ from orchestrator.run.files import affordable_generations
 from tests.ledgers import state_of
 
 if TYPE_CHECKING:
-    from tests.conftest import Answer, Command
+    from tests.conftest import Command
 
-Resume = Callable[..., "Answer"]
 Found = Callable[[Path], dict[str, Any]]
 WHY = ("--reason", "the reviewers want it")
 
