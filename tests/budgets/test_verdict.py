@@ -196,14 +196,14 @@ def test_the_best_mean_of_those_that_failed_least_wins(
 
 
 def ended_in_a_no_go() -> RunState:
-    """A search whose winner is not the mean it stood for, and was no gain."""
+    """A search whose winner is not the mean it stood for, and brought nothing."""
     state = load_state(GO_RUN)
     assert state.decided is not None
     state.decided = replace(state.decided, grade="no_go", no_go="below_noise", point=None)
-    panel = state.comparisons.get("finalists")
-    assert panel is not None
-    panel.configurations = tuple(
-        arm.model_copy(update={"point": ELSEWHERE}) for arm in panel.configurations
+    batch = state.comparisons.get("finalists")
+    assert batch is not None
+    batch.configurations = tuple(
+        arm.model_copy(update={"point": ELSEWHERE}) for arm in batch.configurations
     )
     return state
 
