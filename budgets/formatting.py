@@ -88,20 +88,15 @@ def percent(share: float, digits: int = 4) -> str:
 
 
 def duration(seconds: float) -> str:
-    """`41 s`, `3 min 20 s`, `2 h 05 min`."""
+    """`0.031 s`, `2.0 s`, `41 s`, `3 min 20 s`, `2 h 05 min`."""
+    if 0 < seconds < 9.95:
+        return f"{seconds:#.2g} s"
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-
-
-def precise_duration(seconds: float) -> str:
-    """`0.031 s`, `6.4 s`, `41 s`: short times with a tenth or two digits."""
-    if 0 < seconds < 0.1:
-        return f"{seconds:.2g} s"
-    return f"{seconds:.1f} s" if 0 < seconds < 9.95 else duration(seconds)
 
 
 def in_bytes(count: float) -> str:

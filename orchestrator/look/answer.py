@@ -15,10 +15,10 @@ from budgets.formatting import (
     better_when,
     command,
     counted,
+    duration,
     listed,
     one_line,
     percent,
-    precise_duration,
     quoted,
     sentence_case,
     uncapitalized,
@@ -277,7 +277,7 @@ def _calibration(run: Run) -> Measured | None:
         sure = f"Noise from seed to seed: {noise}sd {own.sd:.3g} ({seeds})."
     what = sentence_case(measured_in(run.state))
     sentence = f"{what} of the baseline: {own.mean:.5g}, mean of {seeds}."
-    found = f"One evaluation takes {precise_duration(run.eval_seconds or 0.0)}."
+    found = f"One evaluation takes {duration(run.eval_seconds or 0.0)}."
     step = NextStep("Plan a search: its time and the gain that it could show.", (_plan(run),))
     return "Baseline measured", "good", sentence, found, sure, step
 

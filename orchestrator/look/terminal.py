@@ -23,7 +23,7 @@ from rich.segment import SegmentLines
 from rich.text import Text
 
 from budgets import events
-from budgets.formatting import duration, listed, number, plain, precise_duration, printable
+from budgets.formatting import duration, listed, number, plain, printable
 from budgets.ledger import LEDGER
 from budgets.schedule import pace
 from budgets.verdict import title
@@ -100,9 +100,9 @@ def slot_lines(slots: tuple[Slot, ...], most: int) -> list[str]:
 
 def _cells(slot: Slot) -> tuple[str, str, str, str]:
     """Return the slot and its device, how long it has been busy, with what, and how far it is."""
-    took = "" if slot.seconds is None else precise_duration(slot.seconds)
+    took = "" if slot.seconds is None else duration(slot.seconds)
     if took and slot.expected_seconds is not None:
-        took += f" of ~{precise_duration(slot.expected_seconds)}"
+        took += f" of ~{duration(slot.expected_seconds)}"
     notes = {
         slot.doing: slot.doing != "running",
         f"overdue, killed after {duration(slot.limit_seconds or 0)}": slot.is_overdue,
@@ -168,7 +168,7 @@ def _evaluation(run: Run, event: events.Settled) -> str:
         f"[{done:{len(str(planned))}d}/{planned}]": True,
         f"{run.which(event)}{seed}": True,
         f"{event.status}{score}": True,
-        f"in {precise_duration(event.seconds)}": True,
+        f"in {duration(event.seconds)}": True,
         "recovered": event.recovered and event.final,
         f"({event.cause})": event.cause,
         "to be retried": event.retry,

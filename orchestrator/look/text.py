@@ -15,7 +15,6 @@ from budgets.formatting import (
     in_bytes,
     listed,
     percent,
-    precise_duration,
     quoted,
     sentence_case,
 )
@@ -68,7 +67,7 @@ def amount(own: Account, value: float) -> str:
     """Return a count or milliseconds of a currency in its unit: `120`, `2 h 05 min`, `12.34`."""
     value /= own.per_unit
     if own.unit in ("hours", "device-hours"):
-        return precise_duration(3600 * value)
+        return duration(3600 * value)
     return f"{value:,.2f}" if own.name == "money" else f"{value:,.0f}"
 
 
@@ -148,8 +147,8 @@ def timing(found: Pace) -> str:
     """Return estimated and actual time with the accuracy; empty without an estimate."""
     if found.estimated_hours is None or found.accuracy is None:
         return ""
-    estimated = precise_duration(3600 * found.estimated_hours)
-    actual, (low, high) = precise_duration(3600 * found.elapsed_hours), GOOD_ACCURACY
+    estimated = duration(3600 * found.estimated_hours)
+    actual, (low, high) = duration(3600 * found.elapsed_hours), GOOD_ACCURACY
     said = f"Without calibration: estimated {estimated}, took {actual}, accuracy "
     said += f"{found.accuracy:.0f}% (good: {low:.0f} to {high:.0f}%)."
     if found.is_out_of_date:

@@ -12,7 +12,6 @@ from budgets.formatting import (
     one_line,
     percent,
     plain,
-    precise_duration,
     printable,
     shortened,
 )
@@ -27,8 +26,8 @@ def test_a_command_quotes_the_words_that_a_shell_would_part() -> None:
     [
         (percent(0.995), "99.5%"),
         (duration(7500.0), "2 h 05 min"),
-        (precise_duration(0.03125), "0.031 s"),
-        (precise_duration(6.44), "6.4 s"),
+        (duration(0.03125), "0.031 s"),
+        (duration(6.44), "6.4 s"),
         (in_bytes(2**42), "4 TiB"),
         (counted(0, "seed"), "no seeds"),
         (listed([1, 2, 3, 4], 3), "1, 2 and 2 more"),
