@@ -17,7 +17,7 @@ import typer.main
 from hypothesis import settings
 
 from budgets.ledger import Clock
-from budgets.state import Observer, RunState
+from budgets.state import Observer
 from budgets.storage import DISK, Storage
 from objectives import registry
 from objectives.api import ObjectiveSpec
@@ -31,7 +31,7 @@ from orchestrator.records.runs import Result
 from orchestrator.run.loop import Stop
 from orchestrator.run.session import Session, system_clock
 from tests.asking import config_for
-from tests.ledgers import state_of, wait_for_records
+from tests.product.books import Books
 
 REPOSITORY = Path(__file__).parent.parent
 MEMORY = Path("/dev/shm")  # noqa: S108 - a file system in memory, not a guessable name in it
@@ -152,44 +152,10 @@ def run_check() -> Callable[..., Result]:
     return run
 
 
-ENDS = ("patience", "flat", "seed_luck")
-"""Rules that speak of what was searched; others speak of the machine, or of one interruption."""
-
-
-def essence(state: RunState) -> dict[str, Any]:
-    """What a run found, without how long it took or how often it was interrupted."""
-    return {
-        "plan": state.plan.model_dump(exclude={"calibration", "limits"}),
-        "generations": [
-            {
-                "points": g.points,
-                "seeds": g.seeds,
-                "results": [(r.candidate, r.seed, r.status, r.score) for r in g.results()],
-                "told": g.told,
-            }
-            for g in state.generations
-        ],
-        "comparisons": [
-            {
-                "name": batch.comparison,
-                "configurations": batch.configurations,
-                "seeds": batch.seeds,
-                "results": [(r.candidate, r.seed, r.status, r.score) for r in batch.results()],
-            }
-            for batch in state.comparisons.values()
-        ],
-        "fired": [fired for fired in state.fired if fired.rule in ENDS],
-        "decided": state.decided,
-        "evaluations": (state.accounts.evaluations, state.accounts.comparisons),
-        "open": len(state.accounts.holds),
-        "concluded": state.concluded,
-    }
-
-
 @pytest.fixture(scope="session")
 def found() -> Callable[[Path], dict[str, Any]]:
-    """The essence of the run in a directory."""
-    return lambda directory: essence(state_of(directory))
+    """What the run in a directory found, without times and interruptions."""
+    return lambda directory: Books.of(directory).essence
 
 
 @dataclass(frozen=True)
@@ -219,14 +185,6 @@ class Cli:
             check=False,
             timeout=280,
         )
-
-    def kill_at(self, run: Path, records: int, *arguments: str) -> None:
-        """Start it, and kill it when the run's ledger holds so many records."""
-        process = self.start(*arguments)
-        wait_for_records(process, run, records)
-        process.kill()
-        process.communicate()
-        assert process.returncode == -signal.SIGKILL, "the run was over before it was killed"
 
     @property
     def environment(self) -> dict[str, str]:

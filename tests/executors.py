@@ -10,7 +10,6 @@ from orchestrator.execution.inline import InlineExecutor
 from tests.simulation.session import SimulatedEngine
 
 End = Callable[[Attempt], tuple[Status, str] | None]
-Which = Callable[[Attempt], bool]
 
 
 class Ending(InlineExecutor):
@@ -47,8 +46,3 @@ def failing(*candidates: int, generations: int = 1, workers: int = 1) -> Engine:
         return (Status.ERROR, "ValueError: no") if fails else None
 
     return ending(end, on_disk=True, workers=workers)
-
-
-def is_first(attempt: Attempt) -> bool:
-    """True for no later try at the same place."""
-    return "." not in attempt.directory.name

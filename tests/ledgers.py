@@ -1,13 +1,10 @@
 """A run's ledger as tests look at it, and as a death leaves it."""
 
-import hashlib
 import subprocess
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
-
-import orjson
 
 from budgets.accounts import Attempt
 from budgets.events import Event, Reserved, Settled
@@ -29,16 +26,6 @@ def events_of(run: Path) -> list[Event]:
 def every(kind: type[E], run: Path) -> list[E]:
     """The events of that kind, in their order."""
     return [event for event in events_of(run) if isinstance(event, kind)]
-
-
-def sealed(lines: Iterable[dict[str, Any]]) -> bytes:
-    """A ledger of such lines whose hashes are right, whatever they say."""
-    previous, data = "", b""
-    for line in lines:
-        body = orjson.dumps({name: value for name, value in line.items() if name != "h"})[:-1]
-        previous = hashlib.sha256(previous.encode() + body).hexdigest()[:32]
-        data += body + b',"h":"' + previous.encode() + b'"}\n'
-    return data
 
 
 def cut(run: Path, records: int, *, keep_head: bool = False) -> None:

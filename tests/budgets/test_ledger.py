@@ -33,7 +33,7 @@ from budgets.ledger import (
 )
 from budgets.storage import write_aside
 from tests.budgets.conftest import Disk
-from tests.ledgers import sealed
+from tests.product.books import sealed
 from tests.simulation.disk import CALLS, Call, Fault, FaultyDisk, PowerCut
 
 CLOCK = Clock(lambda: 0.0, lambda: datetime(2030, 1, 1, tzinfo=UTC))

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 import pytest
@@ -15,9 +15,7 @@ from objectives.api import Context, Knobs, Measurement, Objective, SetupError
 from orchestrator.execution.engine import Engine
 from orchestrator.records.runs import Result
 from tests import ledgers
-
-if TYPE_CHECKING:
-    from tests.conftest import Answer, Command
+from tests.product.books import sealed
 
 NOISY: dict[str, Any] = {
     "settings": {"noise": 0.001, "nan_radius": 0.8425},
@@ -26,13 +24,6 @@ NOISY: dict[str, Any] = {
 """Of a sphere one of whose first sixteen evaluations fails. Its noise is too small to rank them, so
 that the last bits of points, which depend on the processor, do not decide which.
 """
-
-RESUME = (
-    *("phase1", "--tier", "min", "--objective", "sphere", "--set", "noise=0.001"),
-    *("--set", "nan_radius=0.8425", "--set", "evaluation.seed=6"),
-    *("--executor", "inline", "--workers", "1"),
-)
-"""The command of such a run."""
 
 
 @pytest.fixture(scope="session")
@@ -96,12 +87,6 @@ def cut() -> Callable[..., None]:
     return cut_ledger
 
 
-@pytest.fixture
-def resume(command: "Command") -> "Callable[..., Answer]":
-    """The command of `run`, with more options."""
-    return lambda *more: command(*RESUME, *more)
-
-
 Lines = list[dict[str, Any]]
 
 
@@ -109,7 +94,7 @@ def tamper_with(run: Path, change: Callable[[Lines], Lines | None]) -> None:
     """Change a ledger's lines and make its chain whole again, as a forger can."""
     lines = [orjson.loads(line) for line in (run / LEDGER).read_bytes().splitlines()]
     changed = enumerate(change(lines) or lines)
-    (run / LEDGER).write_bytes(ledgers.sealed({**line, "seq": seq} for seq, line in changed))
+    (run / LEDGER).write_bytes(sealed({**line, "seq": seq} for seq, line in changed))
     (run / HEAD).unlink()
     shutil.rmtree(run / "reports", ignore_errors=True)  # of a search
 

@@ -3,15 +3,12 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from budgets.events import Settled
 from tests.conftest import Cli
 from tests.ledgers import every, wait_for_records
-
-Found = Callable[[Path], dict[str, Any]]
+from tests.product.books import Books
 
 
 def phase1(root: str, seconds: float, executor: str = "local") -> tuple[str, ...]:
@@ -20,7 +17,7 @@ def phase1(root: str, seconds: float, executor: str = "local") -> tuple[str, ...
     return ("phase1", *options, *objective, "--run-id", "run", "--assume-eval-seconds", "5")
 
 
-def test_the_first_interrupt_lets_running_evaluations_finish(cli: Cli, found: Found) -> None:
+def test_the_first_interrupt_lets_running_evaluations_finish(cli: Cli) -> None:
     run, command = cli.cwd / "stopped/phase1/run", phase1("stopped", 0.1)
     process = cli.start(*command)
     wait_for_records(process, run, 8)
@@ -30,11 +27,11 @@ def test_the_first_interrupt_lets_running_evaluations_finish(cli: Cli, found: Fo
     assert process.returncode == 130
     assert "Repeat the command to go on" in output
     assert {str(event.status) for event in every(Settled, run)} == {"ok"}
-    assert found(run)["open"] == 0
+    assert not Books.of(run).open_attempts
     assert cli.run(*command).returncode == 0
 
 
-def test_a_reader_who_leaves_does_not_stop_the_run(cli: Cli, found: Found) -> None:
+def test_a_reader_who_leaves_does_not_stop_the_run(cli: Cli) -> None:
     process = cli.start(*phase1("unread", 0.1))
     assert process.stdout is not None
     process.stdout.readline()
@@ -43,7 +40,7 @@ def test_a_reader_who_leaves_does_not_stop_the_run(cli: Cli, found: Found) -> No
     _, errors = process.communicate(timeout=60)
 
     assert (process.returncode, errors) == (0, "")
-    assert found(cli.cwd / "unread/phase1/run")["evaluations"] == (16, 0)
+    assert len(Books.of(cli.cwd / "unread/phase1/run").searched) == 16
 
 
 def test_files_in_the_working_directory_are_ignored_and_nothing_is_added(cli: Any) -> None:

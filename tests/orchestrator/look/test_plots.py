@@ -24,7 +24,7 @@ from orchestrator.records.runs import load_state
 from orchestrator.run.session import Session, SignalStop
 from tests.asking import config_for
 from tests.imported import imported_by
-from tests.ledgers import sealed
+from tests.product.books import sealed
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "runs"
 NOW = datetime(2026, 11, 24, tzinfo=UTC)
