@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,6 @@ import orjson
 import pytest
 
 from budgets.ledger import HEAD, LEDGER
-from objectives.analytic import AnalyticObjective
-from objectives.api import Context, Knobs, Measurement, Objective, SetupError
 from orchestrator.execution.engine import Engine
 from orchestrator.records.runs import Result
 from tests import ledgers
@@ -103,41 +100,3 @@ def tamper_with(run: Path, change: Callable[[Lines], Lines | None]) -> None:
 def tamper() -> Callable[[Path, Callable[[Lines], Lines | None]], None]:
     """`tamper(run, change)`: `change` gets the ledger's records as dictionaries."""
     return tamper_with
-
-
-# Evaluations and objectives that misbehave somewhere
-
-
-@dataclass
-class Lacking:
-    """An objective that cannot be evaluated at some places, as often as they are listed."""
-
-    whole: Objective
-    places: list[str]  # parts of directories
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.whole, name)
-
-    def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
-        for place in self.places:
-            if place in str(context.directory):
-                self.places.remove(place)
-                raise SetupError("the text is gone: put it back")
-        return self.whole.evaluate(knobs, seed, context)
-
-
-@pytest.fixture
-def lack(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
-    """`lack(place, ...)`: evaluations there find that nothing can be evaluated, each once."""
-
-    def lacking(*places: str, objective: str = "sphere") -> list[str]:
-        left, build = list(places), AnalyticObjective.from_settings
-
-        def made(name: str, settings: dict[str, Any]) -> Any:
-            whole = build(name, settings)
-            return Lacking(whole, left) if name == objective else whole
-
-        monkeypatch.setattr(AnalyticObjective, "from_settings", made)
-        return left
-
-    return lacking

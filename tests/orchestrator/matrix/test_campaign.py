@@ -9,8 +9,10 @@ from typing import Any
 import orjson
 import pytest
 
+from budgets.plan import CampaignPlan
 from orchestrator.config import Config, Layers, resolve
 from orchestrator.matrix.campaign import SAFE_NAME, Staggered, campaign_from, changed_by, factors_of
+from orchestrator.matrix.manifest import MANIFEST
 from orchestrator.verify import verify
 from tests.ledgers import state_of
 
@@ -56,6 +58,14 @@ def test_no_more_run_at_once_than_the_campaign_allows(
     answer = run(CAMPAIGN, "--set", f"campaign.{more}")
     assert answer.code == 0, answer.err
     assert [session.workers for session in state_of(toy).opened] == [workers]
+
+
+def test_a_campaign_leaves_a_manifest_of_all_its_runs(made: Path) -> None:
+    found = orjson.loads((made / MANIFEST).read_bytes())
+    assert (found["name"], found["total_runs"]) == ("toy", 6)
+    assert CampaignPlan.model_validate(found["campaign"]) == state_of(made).plan.campaign
+    assert [run["control"] for run in found["runs"]].count(True) == 2
+    assert all((made / run["directory"]).is_dir() for run in found["runs"])
 
 
 # Budgets

@@ -15,6 +15,8 @@ from budgets.events import (
 from budgets.ledger import LEDGER
 from budgets.plan import Devices
 from budgets.state import RunState
+from objectives.analytic import AnalyticObjective
+from objectives.api import Context, Measurement, SetupError
 from orchestrator.execution.api import Attempt
 from orchestrator.execution.engine import Engine, make_devices
 from orchestrator.records.runs import Result
@@ -183,11 +185,19 @@ def test_a_failure_is_tried_again_once_if_it_may_have_been_the_machines(
 
 
 def test_the_command_says_what_to_mend_and_the_rule_cannot_be_overridden(
-    command: Callable[..., Any], lack: Callable[..., list[str]]
+    command: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    evaluate, fails = AnalyticObjective.evaluate, ["first", "second"]
+
+    def lacking(own: AnalyticObjective, knobs: Any, seed: int, context: Context) -> Measurement:
+        if "gen_0000/cand_0001" in str(context.directory) and fails:
+            fails.pop()
+            raise SetupError("the text is gone: put it back")
+        return evaluate(own, knobs, seed, context)
+
+    monkeypatch.setattr(AnalyticObjective, "evaluate", lacking)
     inline = ("--executor", "inline", "--workers", "1", "--assume-eval-seconds", "1")
     search = ("phase1", "--tier", "min", "--objective", "sphere", *inline)
-    lack("gen_0000/cand_0001", "gen_0000/cand_0001")
 
     answer = command(*search)
     assert answer.code == 3

@@ -52,8 +52,7 @@ def test_a_shape_that_is_not_positive_definite_is_refused(lowest: float) -> None
 
 
 @pytest.mark.parametrize("method", ["guided", "plain"])
-@pytest.mark.parametrize("population", [4, 9])
-@pytest.mark.parametrize("dimension", [1, 2])
+@pytest.mark.parametrize(("dimension", "population"), [(1, 9), (2, 4)])
 def test_small_spaces_and_populations_are_searched_too(
     dimension: int, population: int, method: Any
 ) -> None:
