@@ -10,9 +10,9 @@ from statistics import fmean, median
 from typing import Literal
 
 from budgets.accounts import Accounts, Refusal
-from budgets.checks import noise
 from budgets.events import Facts, Fired, Settled, Status
 from budgets.ledger import LEAST_FREE_BYTES
+from budgets.measurements import noise
 from budgets.plan import Source
 from budgets.schedule import (
     blocking_batches,

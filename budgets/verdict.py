@@ -12,8 +12,8 @@ from math import ceil
 from statistics import fmean
 from typing import Any, Literal, TypeVar
 
-from budgets.checks import noise
 from budgets.events import Decided, Facts, Fired, Grade, NoGo
+from budgets.measurements import noise
 from budgets.plan import ComparisonName, Configuration, Confirmation, Frozen
 from budgets.state import Batch, RunState
 from budgets.stats import Gain, NamedGain, gain, total

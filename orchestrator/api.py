@@ -31,7 +31,7 @@ from orchestrator.look.notebook import Result
 from orchestrator.look.reports import ReportFiles
 from orchestrator.look.run import Run
 from orchestrator.look.text import pace_line
-from orchestrator.matrix.matrix import carry_out_search
+from orchestrator.matrix.carry_out import carry_out_search
 from orchestrator.plan.page import Page, page_of
 from orchestrator.plan.resolve import engine_of, slots_of
 from orchestrator.records import runs

@@ -29,9 +29,9 @@ from orchestrator.execution.api import (
     write_started,
     write_summary,
 )
-from orchestrator.execution.engine import make_devices
+from orchestrator.execution.devices import make_devices
 from orchestrator.look.notebook import Result, load
-from orchestrator.matrix.matrix import carry_out_search
+from orchestrator.matrix.carry_out import carry_out_search
 from orchestrator.plan.resolve import run_directory, run_name
 from orchestrator.run.loop import Stop
 

@@ -12,7 +12,7 @@ from objectives.api import SetupError
 from objectives.space import Knob
 from orchestrator.config import Config, to_toml
 from orchestrator.look.answer import answer
-from orchestrator.look.document import best_document, plain_values
+from orchestrator.look.json_documents import best_document, plain_values
 from orchestrator.look.run import Run
 from orchestrator.look.text import cautions
 from orchestrator.plan.resolve import found_as

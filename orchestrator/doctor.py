@@ -16,7 +16,7 @@ from budgets.plan import Devices
 from objectives.api import SetupError
 from orchestrator.config import Config, is_installed
 from orchestrator.execution.api import EngineError
-from orchestrator.execution.engine import Engine, visible_gpus
+from orchestrator.execution.devices import Engine, visible_gpus
 from orchestrator.matrix.campaign import campaign_from, campaign_matrix, config_of
 from orchestrator.plan.phase2 import followed
 from orchestrator.plan.resolve import engine_of, search_plan

@@ -17,8 +17,8 @@ from typing import Any, Literal, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from budgets.checks import measure
 from budgets.formatting import duration, plain, table
+from budgets.measurements import measure
 from budgets.plan import Calibration, Devices
 from orchestrator.config import Budget, Config, Slurm, to_toml
 from orchestrator.matrix.campaign import campaign_from, campaign_name, config_of

@@ -23,10 +23,10 @@ from objectives import registry
 from objectives.api import ObjectiveSpec
 from objectives.files import cache_directory
 from orchestrator.cli import app as command_line
-from orchestrator.execution.engine import Engine
+from orchestrator.execution.devices import Engine
 from orchestrator.look.reports import ReportFiles
-from orchestrator.matrix.checks import knob_check
-from orchestrator.matrix.matrix import carry_out, carry_out_search
+from orchestrator.matrix.carry_out import carry_out, carry_out_search
+from orchestrator.matrix.check_commands import knob_check
 from orchestrator.records.runs import Result
 from orchestrator.run.loop import Stop
 from orchestrator.run.session import Session, system_clock

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from budgets.events import Status
 from budgets.plan import Devices
 from orchestrator.execution.api import Attempt, Outcome, write_summary
-from orchestrator.execution.engine import Engine
+from orchestrator.execution.devices import Engine
 from orchestrator.execution.inline import InlineExecutor
 from tests.simulation.session import SimulatedEngine
 

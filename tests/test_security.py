@@ -24,7 +24,7 @@ from objectives.analytic import AnalyticObjective
 from objectives.api import ObjectiveSpec
 from orchestrator.execution import api, processes
 from orchestrator.execution.api import Attempt, Outcome
-from orchestrator.execution.engine import Engine, make_devices
+from orchestrator.execution.devices import Engine, make_devices
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.execution.local import LocalExecutor
 from orchestrator.execution.supervisor import CappedLog

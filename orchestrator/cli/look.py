@@ -20,7 +20,7 @@ from budgets.storage import write_aside
 from orchestrator.cli.options import ROOT, STDOUT, Root, RunName, named_file
 from orchestrator.cli.output import Answer, silence
 from orchestrator.look.compare import Comparison, compared
-from orchestrator.look.document import document
+from orchestrator.look.json_documents import document
 from orchestrator.look.run import Run
 from orchestrator.records.runs import find_run, load_state, runs_below
 

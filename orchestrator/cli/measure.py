@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer import Context, Option
 
-from budgets.checks import LEAST_CANDIDATES
+from budgets.measurements import LEAST_CANDIDATES
 from budgets.state import RunState
 from objectives import registry
 from objectives.settings import parse
@@ -19,10 +19,10 @@ from orchestrator.cli.output import EXIT_SIGNAL, Answer, print_json
 from orchestrator.cli.run import conducting
 from orchestrator.config import MOST_SEEDS, Budget, Config
 from orchestrator.execution.api import insisted_on
-from orchestrator.execution.engine import resized
-from orchestrator.matrix import checks
-from orchestrator.matrix import matrix as measuring
-from orchestrator.matrix.checks import CHECK_SEEDS
+from orchestrator.execution.devices import resized
+from orchestrator.matrix import carry_out as measuring
+from orchestrator.matrix import check_commands
+from orchestrator.matrix.check_commands import CHECK_SEEDS
 from orchestrator.plan.forecast import CALIBRATION_SEEDS, find_calibration
 from orchestrator.plan.resolve import slots_of
 from orchestrator.run.session import SignalStop, at_once
@@ -74,7 +74,7 @@ def knobs(
     Writes a run, RUNS_DIR/check/ID.
     """
     only = () if names is None else tuple(name.strip() for name in names.split(","))
-    _check(context, checks.knob_check(resolved(context), seeds, only))
+    _check(context, check_commands.knob_check(resolved(context), seeds, only))
 
 
 def proxy(
@@ -87,7 +87,7 @@ def proxy(
     FLOPs. Writes a run, RUNS_DIR/check/ID.
     """
     config = resolved(context)
-    _check(context, checks.proxy_check(config, config.search.proxy or PROXY, candidates))
+    _check(context, check_commands.proxy_check(config, config.search.proxy or PROXY, candidates))
 
 
 def _check(context: Context, wanted: measuring.Matrix) -> None:
@@ -104,13 +104,13 @@ def workers(context: Context) -> Answer:
     slots, states = slots_of(config), list[RunState]()
     slots = resized(slots, min(slots.count, config.backend.max_concurrent or slots.count))
     with conducting(context, config) as (session, live):
-        for result in checks.sweep(session, config, slots):
+        for result in check_commands.sweep(session, config, slots):
             if result.ruling.decision != "done":
                 live.finish(result, session)
             states.append(result.state)
-    document = checks.throughputs(states, slots.count)
+    document = check_commands.throughputs(states, slots.count)
     name = f"{config.objective} on {slots.name}"
-    return Answer(document, page=checks.throughput_page(name, document))
+    return Answer(document, page=check_commands.throughput_page(name, document))
 
 
 def memory(
@@ -125,13 +125,13 @@ def memory(
     slots, states = slots_of(config), dict[int, RunState]()
     with conducting(context, config) as (session, live):
         for size in sorted(set(sizes or (1, 4))):
-            wanted = checks.micro_batch(config, size, MEMORY_SEEDS)
+            wanted = check_commands.micro_batch(config, size, MEMORY_SEEDS)
             result = measuring.carry_out(wanted, session, slots)
             if result.ruling.decision != "done":
                 live.finish(result, session)
             states[size] = result.state
-    found = checks.memory_of(states)
-    return Answer(found, page=checks.memory_page(found))
+    found = check_commands.memory_of(states)
+    return Answer(found, page=check_commands.memory_page(found))
 
 
 def train(

@@ -135,7 +135,7 @@ def requested(context: Context, phase: str | None = None) -> Config:
     check_beginning(config)
     if config.search.proxy is None:
         return config
-    from orchestrator.matrix.checks import on_shorter_evaluations
+    from orchestrator.matrix.check_commands import on_shorter_evaluations
 
     return on_shorter_evaluations(config)
 

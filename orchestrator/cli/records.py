@@ -80,7 +80,7 @@ def amend(
     """
     from orchestrator.look import text
     from orchestrator.look.answer import answer
-    from orchestrator.look.document import document as document_of
+    from orchestrator.look.json_documents import document as document_of
     from orchestrator.look.run import Run
     from orchestrator.plan.resolve import window_of
     from orchestrator.run.files import amend as amend_run
@@ -132,7 +132,7 @@ def optuna(
 
     Its best trial is the best score, not what is recommended.
     """
-    from orchestrator.look.document import BEST_TRIAL, as_study
+    from orchestrator.look.json_documents import BEST_TRIAL, as_study
     from orchestrator.look.run import Run
 
     directory = find_run(run, root)

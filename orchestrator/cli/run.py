@@ -34,14 +34,14 @@ from orchestrator.cli.output import (
 )
 from orchestrator.config import Config
 from orchestrator.execution.api import INTERRUPTS
-from orchestrator.execution.engine import resized
+from orchestrator.execution.devices import resized
 from orchestrator.look.answer import answer
-from orchestrator.look.document import document
+from orchestrator.look.json_documents import document
 from orchestrator.look.reports import ReportFiles
 from orchestrator.look.run import Run
 from orchestrator.look.terminal import PIPE_BYTES, SHOW, can_paint, line_of, tell
 from orchestrator.matrix.campaign import Staggered, campaign_from, campaign_matrix
-from orchestrator.matrix.matrix import carry_out, carry_out_search
+from orchestrator.matrix.carry_out import carry_out, carry_out_search
 from orchestrator.plan.resolve import engine_of, slots_of
 from orchestrator.records.runs import Result
 from orchestrator.run.attempts import Run as RunInHand

@@ -31,7 +31,7 @@ from orchestrator.execution.api import (
     signal_supervisor,
     write_config,
 )
-from orchestrator.execution.engine import visible_gpus
+from orchestrator.execution.devices import visible_gpus
 from orchestrator.execution.supervisor import Lease, Supervision
 
 PROBE_SECONDS = 0.25  # between two looks at attempts whose end was not announced, or at GPUs

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from budgets.plan import Devices
-from orchestrator.execution import engine
+from orchestrator.execution import devices
 from orchestrator.execution.api import (
     CONFIG,
     Attempt,
@@ -361,13 +361,13 @@ def placed(slots: Devices) -> Counter[str]:
     return counts
 
 
-def cluster_offer(address: str | None = None) -> dict[engine.Kind, Devices]:
+def cluster_offer(address: str | None = None) -> dict[devices.Kind, Devices]:
     """Return the devices of the cluster at `address` (see `RayExecutor`). Raises EngineError."""
     with connected(address, "offer"):
         resources = _ray().cluster_resources()
     prefix, gpus = "accelerator_type:", int(resources.get("GPU", 0))
     kinds = sorted(name.removeprefix(prefix) for name in resources if name.startswith(prefix))
-    return engine.offer(int(resources.get("CPU", 0)), gpus, " + ".join(kinds) or "GPU")
+    return devices.offer(int(resources.get("CPU", 0)), gpus, " + ".join(kinds) or "GPU")
 
 
 @contextmanager

@@ -9,7 +9,6 @@ from itertools import pairwise
 from math import ceil
 from typing import NamedTuple
 
-from budgets.checks import LEAST_CANDIDATES
 from budgets.events import Decided, Fired
 from budgets.formatting import (
     better_when,
@@ -23,6 +22,7 @@ from budgets.formatting import (
     sentence_case,
     uncapitalized,
 )
+from budgets.measurements import LEAST_CANDIDATES
 from budgets.rules import OVERRIDABLE
 from budgets.state import RunState
 from budgets.tiers import TIERS, size

@@ -15,7 +15,7 @@ from budgets.verdict import winner_scores
 from objectives.settings import cut
 from orchestrator.look import text
 from orchestrator.look.answer import answer
-from orchestrator.look.document import document, plain_values
+from orchestrator.look.json_documents import document, plain_values
 from orchestrator.look.page import Page, Section, headline, items, table
 from orchestrator.look.run import Run
 from orchestrator.look.sections import facts

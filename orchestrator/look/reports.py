@@ -16,7 +16,7 @@ from budgets.state import RunState, apply, begin
 from budgets.storage import document as as_json
 from budgets.storage import write_aside
 from orchestrator.look import text
-from orchestrator.look.document import SCHEMA, best_document
+from orchestrator.look.json_documents import SCHEMA, best_document
 from orchestrator.look.page import Section, items, markdown, page_markdown
 from orchestrator.look.run import Run
 from orchestrator.look.sections import summary

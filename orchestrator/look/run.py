@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, Literal
 
-from budgets import checks
+from budgets import measurements
 from budgets import schedule as schedules
 from budgets.accounts import Account
 from budgets.accounts import Attempt as Recorded
@@ -33,7 +33,7 @@ from orchestrator.records.runs import ReplayError, attempt_place
 from orchestrator.records.standing import OVER, Standing, standing_of
 
 if TYPE_CHECKING:
-    from orchestrator.search.strategy import Landscape
+    from orchestrator.search.cma_es import Landscape
 
 NEAR = 0.01  # of a knob's range: a value this near to an end counts as at the end
 
@@ -303,7 +303,7 @@ class Run:
         if plan.phase == "calibration":
             return "baseline"
         if plan.campaign is not None or (plan.phase == "check" and plan.proxy is None):
-            return checks.label(plan, batch, place.candidate)
+            return measurements.label(plan, batch, place.candidate)
         return f"generation {place.generation}, candidate {place.candidate}"
 
     @cached_property
@@ -365,14 +365,14 @@ class Run:
         if self.plan.phase != "calibration":
             return self.plan.calibration
         try:
-            return checks.measure(self.state)
+            return measurements.measure(self.state)
         except ValueError:  # nothing healthy yet
             return None
 
     @cached_property
-    def baseline(self) -> checks.Noise | None:
+    def baseline(self) -> measurements.Noise | None:
         """The baseline's calibrated score and its noise from seed to seed."""
-        return checks.noise(self._calibration)
+        return measurements.noise(self._calibration)
 
     @property
     def _seeds_each(self) -> int:  # a score is the mean over so many
@@ -476,14 +476,14 @@ class Run:
         return () if self.findings is None else self.findings.gains
 
     @cached_property
-    def check(self) -> checks.Liveness | None:
+    def check(self) -> measurements.Liveness | None:
         """The effects of a check's knobs, once the baseline is measured."""
-        return checks.liveness(self.state)
+        return measurements.liveness(self.state)
 
     @cached_property
-    def proxy(self) -> checks.Certificate | None:
+    def proxy(self) -> measurements.Certificate | None:
         """The agreement of short and full evaluations, once both are measured."""
-        return checks.certificate(self.state)
+        return measurements.certificate(self.state)
 
     @cached_property
     def campaign(self) -> CampaignReport | None:

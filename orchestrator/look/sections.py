@@ -6,7 +6,6 @@ with nothing to show is left out.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from budgets.checks import EndEffect, Liveness
 from budgets.effects import CampaignReport
 from budgets.formatting import (
     better_when,
@@ -18,11 +17,12 @@ from budgets.formatting import (
     plain,
     sentence_case,
 )
+from budgets.measurements import EndEffect, Liveness
 from budgets.verdict import Findings
 from orchestrator.look import text
 from orchestrator.look.answer import answer, beginning, named
-from orchestrator.look.document import flat
 from orchestrator.look.files import measured_in
+from orchestrator.look.json_documents import flat
 from orchestrator.look.page import Block, Details, Figure, Page, Section, commands, items, table
 from orchestrator.look.run import Knob, Run
 from orchestrator.plan.phase2 import beginning as begins_with

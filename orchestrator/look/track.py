@@ -22,7 +22,7 @@ from budgets.ledger import Record
 from budgets.state import RunState
 from objectives.secrets import redacted
 from orchestrator.config import Tracker
-from orchestrator.look.document import flat, plain_name, plain_values
+from orchestrator.look.json_documents import flat, plain_name, plain_values
 from orchestrator.look.run import Run, comparison_name
 from orchestrator.records.runs import Tail, load_state
 from orchestrator.records.standing import goes_on

@@ -31,7 +31,7 @@ from orchestrator.config import (
     format_value,
     resolve,
 )
-from orchestrator.matrix.matrix import Matrix
+from orchestrator.matrix.carry_out import Matrix
 from orchestrator.plan.forecast import relative_flops, times_here
 from orchestrator.plan.page import Page, page_text, tier_page
 from orchestrator.plan.resolve import check_run_id, slots_of

@@ -19,8 +19,8 @@ from statistics import fmean, median, stdev
 from typing import Literal
 
 from budgets.accounts import MS_PER_HOUR
-from budgets.checks import liveness, measure, noise
 from budgets.events import Status
+from budgets.measurements import liveness, measure, noise
 from budgets.plan import Calibration, Devices, Plan
 from budgets.schedule import expected, last_seen
 from budgets.state import RunState

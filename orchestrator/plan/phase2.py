@@ -21,7 +21,7 @@ from orchestrator.plan.resolve import SIGMA0, Overrides, Succession, differing, 
 from orchestrator.records.runs import find_run, load_state
 
 if TYPE_CHECKING:
-    from orchestrator.search.strategy import Landscape
+    from orchestrator.search.cma_es import Landscape
 
 LEAST_STEP, MOST_STEP = 0.05, 0.2
 """Bounds of the step size that is taken over. Below, the noise hides the differences between
@@ -115,7 +115,7 @@ def learned(source: Source, seen: "Landscape", before: SearchSpace, config: Conf
     """
     import numpy as np
 
-    from orchestrator.search.strategy import rows
+    from orchestrator.search.cma_es import rows
 
     searched = [knob.name for knob in before.knobs]
     names = [knob.name for knob in config.tuned.space.knobs]

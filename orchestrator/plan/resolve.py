@@ -7,8 +7,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from budgets.checks import noise
 from budgets.formatting import counted
+from budgets.measurements import noise
 from budgets.plan import (
     MOST_HOURS,
     Calibration,
@@ -33,7 +33,7 @@ from orchestrator.config import Budget, Config, Evaluation
 from orchestrator.records.runs import RUNS_DIR
 
 if TYPE_CHECKING:
-    from orchestrator.execution.engine import Engine
+    from orchestrator.execution.devices import Engine
 
 SIGMA0: dict[SearchMethod, float] = {"guided": 0.15, "plain": 0.2}
 """The default first step, a share of a knob's range (docs/search.md)."""
@@ -104,7 +104,7 @@ def found_as(directory: Path, plan: Plan) -> str:
 
 def engine_of(config: Config) -> "Engine":
     """Return the engine that evaluations run on."""
-    from orchestrator.execution.engine import Engine
+    from orchestrator.execution.devices import Engine
 
     own = config.backend
     return Engine(own.executor, own.address, own.device, own.workers, own.threads)

@@ -24,7 +24,7 @@ from objectives import registry
 from objectives.api import Objective, SetupError
 from orchestrator.capacity import BackPressure, HostSlots, Pace
 from orchestrator.execution.api import INTERRUPTS, Executor
-from orchestrator.execution.engine import Engine, resized, versions
+from orchestrator.execution.devices import Engine, resized, versions
 from orchestrator.execution.processes import this_owner
 from orchestrator.plan.resolve import Overrides
 from orchestrator.records.runs import Result, recorded_state

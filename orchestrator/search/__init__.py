@@ -3,7 +3,7 @@
 The rest of the program uses `Search`. Only `strategy` imports cma.
 """
 
+from orchestrator.search.cma_es import Point
 from orchestrator.search.search import Search
-from orchestrator.search.strategy import Point
 
 __all__ = ["Point", "Search"]

@@ -14,7 +14,7 @@ from budgets.plan import SearchPlan
 from budgets.state import Batch
 from orchestrator.records.runs import ReplayError
 from orchestrator.search.arithmetic import Array, dot, eigh
-from orchestrator.search.strategy import (
+from orchestrator.search.cma_es import (
     Chained,
     Independent,
     Landscape,

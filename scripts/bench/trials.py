@@ -18,7 +18,7 @@ from budgets.state import Batch, RunState
 from budgets.verdict import BASELINE
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.matrix.matrix import calibrate, carry_out_search
+from orchestrator.matrix.carry_out import calibrate, carry_out_search
 from orchestrator.run.loop import Stop
 from orchestrator.run.session import Session
 from tests.asking import config_for

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from budgets.checks import (
+from budgets.events import GenerationAsked, Status
+from budgets.measurements import (
     Certificate,
     KnobFinding,
     Liveness,
@@ -15,7 +16,6 @@ from budgets.checks import (
     certificate,
     liveness,
 )
-from budgets.events import GenerationAsked, Status
 from budgets.plan import Calibration, Caps, Envelope, ProxyPlan
 from budgets.rules import judge
 from budgets.schedule import blocking_batches, next_action, open_batches

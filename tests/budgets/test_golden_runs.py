@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from budgets.checks import certificate, liveness
 from budgets.effects import campaign_report, matrix_of
 from budgets.ledger import LEDGER, read
+from budgets.measurements import certificate, liveness
 from budgets.rules import ruling_of
 from budgets.schedule import pace
 from budgets.state import apply, begin, fold

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from budgets.ledger import HEAD, LEDGER
-from orchestrator.execution.engine import Engine
+from orchestrator.execution.devices import Engine
 from orchestrator.records.runs import Result
 from tests import ledgers
 from tests.product.books import sealed

@@ -16,7 +16,7 @@ from orchestrator.config import read_document
 from orchestrator.run.session import system_clock
 from tests.conftest import REPOSITORY
 from tests.imported import MAIN, imported_by
-from tests.ledgers import sealed
+from tests.product.books import sealed
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command

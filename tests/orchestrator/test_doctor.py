@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator import doctor
 from orchestrator.execution.api import EngineError
-from orchestrator.execution.engine import Engine, offer
+from orchestrator.execution.devices import Engine, offer
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command
@@ -92,7 +92,7 @@ def test_a_cluster_is_judged_by_what_it_offers(
     command: "Command", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     offered = offer(64, 4, "NVIDIA H200")
-    monkeypatch.setattr("orchestrator.execution.engine.Engine.offer", lambda engine: offered)
+    monkeypatch.setattr("orchestrator.execution.devices.Engine.offer", lambda engine: offered)
     found = items(command(*SPHERE, "--address", "head:6379"))
     assert found["CPUs"]["seen"].startswith("64 ")
     assert found["evaluations at once"]["seen"].startswith("4 on cuda")
@@ -101,7 +101,7 @@ def test_a_cluster_is_judged_by_what_it_offers(
     def unreachable(engine: object) -> None:
         raise EngineError("no answer")
 
-    monkeypatch.setattr("orchestrator.execution.engine.Engine.offer", unreachable)
+    monkeypatch.setattr("orchestrator.execution.devices.Engine.offer", unreachable)
     answer = command(*SPHERE, "--address", "head:6379")
     assert (answer.code, items(answer)["cluster"]["state"]) == (2, "missing")
 

@@ -14,7 +14,7 @@ from objectives import registry
 from objectives.api import Context, ObjectiveError
 from orchestrator.execution import trainer
 from orchestrator.execution.api import Attempt, Outcome
-from orchestrator.execution.engine import make_devices
+from orchestrator.execution.devices import make_devices
 from tests.simulation.session import SimulatedClock
 
 STARTUP_SECONDS = 0.1

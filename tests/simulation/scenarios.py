@@ -11,7 +11,7 @@ from budgets.plan import Devices, Window
 from objectives.analytic import AnalyticObjective
 from objectives.api import Variant
 from orchestrator.config import Config
-from orchestrator.execution.engine import make_devices
+from orchestrator.execution.devices import make_devices
 from tests.asking import config_for
 from tests.simulation.devices import CALM, STORM, Failure, FaultRates
 from tests.simulation.disk import CALLS, Call, Fault

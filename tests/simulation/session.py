@@ -8,7 +8,7 @@ from budgets.ledger import Clock
 from budgets.plan import Devices
 from objectives.api import Objective
 from orchestrator.execution.api import Executor
-from orchestrator.execution.engine import Engine
+from orchestrator.execution.devices import Engine
 
 BEGAN = datetime(2030, 1, 1, tzinfo=UTC)
 

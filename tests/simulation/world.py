@@ -28,7 +28,7 @@ from orchestrator.execution.api import (
     read,
     write_model,
 )
-from orchestrator.matrix.matrix import carry_out_search
+from orchestrator.matrix.carry_out import carry_out_search
 from orchestrator.plan.resolve import run_directory
 from orchestrator.records.runs import Result
 from orchestrator.run.files import amend

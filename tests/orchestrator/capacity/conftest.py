@@ -14,7 +14,7 @@ from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.capacity import Law
 from orchestrator.execution.api import Attempt, Outcome
-from orchestrator.execution.engine import make_devices
+from orchestrator.execution.devices import make_devices
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.run.loop import Stop
 from orchestrator.run.session import Session

@@ -12,7 +12,7 @@ from budgets.ledger import LEDGER, read
 from budgets.state import RunState
 from objectives.api import Objective
 from orchestrator.capacity import SIGNALS, Law
-from orchestrator.matrix.matrix import calibrate, carry_out_search
+from orchestrator.matrix.carry_out import calibrate, carry_out_search
 from orchestrator.records.runs import Result
 from tests.asking import config_for
 

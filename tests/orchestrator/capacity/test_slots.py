@@ -13,7 +13,7 @@ from budgets.state import RunState
 from objectives.api import Objective
 from orchestrator import capacity
 from orchestrator.capacity import HostSlots, Law
-from orchestrator.matrix.matrix import carry_out_search
+from orchestrator.matrix.carry_out import carry_out_search
 from tests.asking import config_for
 from tests.orchestrator.capacity.slot_holder import flying
 

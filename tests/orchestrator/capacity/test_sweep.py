@@ -10,8 +10,8 @@ from budgets.events import Event
 from budgets.state import RunState
 from objectives.api import Objective
 from orchestrator.capacity import Law
-from orchestrator.execution.engine import make_devices
-from orchestrator.matrix.checks import sweep, throughputs
+from orchestrator.execution.devices import make_devices
+from orchestrator.matrix.check_commands import sweep, throughputs
 from orchestrator.plan.forecast import find_calibration
 from orchestrator.records.runs import Result
 from tests.asking import config_for

@@ -18,7 +18,7 @@ from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.execution import api, processes
 from orchestrator.execution.api import Attempt, Executor, Outcome
-from orchestrator.execution.engine import make_devices
+from orchestrator.execution.devices import make_devices
 from orchestrator.execution.local import LocalExecutor
 
 HERE = Path(__file__).parent

@@ -9,7 +9,7 @@ import pytest
 from budgets.events import Status
 from orchestrator.execution import api
 from orchestrator.execution.api import Attempt, EngineError, Executor, Outcome
-from orchestrator.execution.engine import make_devices
+from orchestrator.execution.devices import make_devices
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.execution.local import LocalExecutor
 from orchestrator.execution.ray import RayExecutor

@@ -9,7 +9,7 @@ import pytest
 from budgets.events import Status
 from orchestrator.execution import local
 from orchestrator.execution.api import Attempt, EngineError
-from orchestrator.execution.engine import (
+from orchestrator.execution.devices import (
     Engine,
     cpu_name,
     make_devices,

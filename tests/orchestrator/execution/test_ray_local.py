@@ -11,7 +11,7 @@ import pytest
 
 from budgets.events import Status
 from orchestrator.execution.api import CONFIG, Attempt, EngineError
-from orchestrator.execution.engine import make_devices
+from orchestrator.execution.devices import make_devices
 from orchestrator.execution.ray import RayExecutor, cluster_offer, connected
 from tests.orchestrator.execution.conftest import NASTY, ONE, above, alive, assemble, the_one
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from objectives.space import SearchSpace
-from orchestrator.look.document import as_study
+from orchestrator.look.json_documents import as_study
 from orchestrator.look.run import Run
 from tests.orchestrator.look.golden import GOLDEN, golden
 

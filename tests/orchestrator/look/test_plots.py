@@ -15,11 +15,11 @@ from budgets.ledger import LEDGER, read
 from budgets.state import fold
 from objectives import registry
 from objectives.api import ObjectiveSpec
-from orchestrator.execution.engine import Engine
+from orchestrator.execution.devices import Engine
 from orchestrator.look.page import Figure
 from orchestrator.look.plots import drawings, figures
 from orchestrator.look.run import Run
-from orchestrator.matrix.matrix import carry_out_search
+from orchestrator.matrix.carry_out import carry_out_search
 from orchestrator.records.runs import load_state
 from orchestrator.run.session import Session, SignalStop
 from tests.asking import config_for

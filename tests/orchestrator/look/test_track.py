@@ -15,7 +15,7 @@ import pytest
 
 from budgets.ledger import LEDGER
 from orchestrator.look import track
-from orchestrator.look.document import flat
+from orchestrator.look.json_documents import flat
 from orchestrator.look.run import Run
 from orchestrator.look.track import figures
 from orchestrator.records.runs import Tail, load_state

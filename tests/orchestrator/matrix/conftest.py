@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.config import Layers, resolve
 from orchestrator.matrix.campaign import campaign_from, campaign_matrix
-from orchestrator.matrix.matrix import carry_out
+from orchestrator.matrix.carry_out import carry_out
 from tests.asking import config_for
 from tests.conftest import make_session
 

@@ -11,7 +11,7 @@ from budgets.plan import Devices, Plan
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from objectives.space import Knob, SearchSpace
-from orchestrator.matrix.checks import check_points, knob_check, micro_batch
+from orchestrator.matrix.check_commands import check_points, knob_check, micro_batch
 from orchestrator.plan.forecast import known_knobs
 from orchestrator.records.runs import Result, load_state
 from orchestrator.verify import verify

@@ -15,7 +15,7 @@ from budgets.plan import Calibration, Devices, Window
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.config import Config
-from orchestrator.matrix.matrix import carry_out_search
+from orchestrator.matrix.carry_out import carry_out_search
 from orchestrator.plan.fit import (
     Choice,
     Wanted,

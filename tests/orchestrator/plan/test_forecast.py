@@ -10,7 +10,7 @@ import pytest
 from budgets.plan import Calibration, Devices, Plan
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
-from orchestrator.execution.engine import Engine
+from orchestrator.execution.devices import Engine
 from orchestrator.plan.forecast import Forecast, detectable_gain, forecast_of, times_here, work_of
 from orchestrator.plan.resolve import search_plan
 from orchestrator.records.runs import Result, load_state

@@ -19,7 +19,7 @@ from objectives.api import Objective, ObjectiveSpec
 from orchestrator.plan.phase2 import LEAST_STEP, MOST_STEP, landscapes, learned
 from orchestrator.records.runs import Result
 from orchestrator.run.session import system_clock
-from orchestrator.search.strategy import landscape
+from orchestrator.search.cma_es import landscape
 from orchestrator.verify import verify
 from tests import ledgers
 from tests.asking import config_for

@@ -18,7 +18,7 @@ from budgets.state import RunState
 from objectives.analytic import AnalyticObjective
 from objectives.api import Context, Measurement, SetupError
 from orchestrator.execution.api import Attempt
-from orchestrator.execution.engine import Engine, make_devices
+from orchestrator.execution.devices import Engine, make_devices
 from orchestrator.records.runs import Result
 from orchestrator.run.files import amend
 from orchestrator.run.session import system_clock

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.search.strategy import Chained, Directions, Independent
+from orchestrator.search.cma_es import Chained, Directions, Independent
 
 EVERY = (Independent, Chained)
 

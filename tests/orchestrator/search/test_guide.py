@@ -10,8 +10,8 @@ from budgets.events import GenerationTold, Guided
 from budgets.plan import SearchPlan
 from budgets.state import Batch
 from orchestrator.search import Point, Search
+from orchestrator.search.cma_es import Chained, Strategy
 from orchestrator.search.search import LARGEST_HELD, REACH, guided
-from orchestrator.search.strategy import Chained, Strategy
 from tests.orchestrator.search.conftest import closed, evaluated
 
 Score = Callable[[npt.NDArray[np.float64]], float | None]

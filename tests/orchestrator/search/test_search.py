@@ -9,7 +9,7 @@ import pytest
 from budgets.plan import SearchPlan
 from budgets.state import Batch
 from orchestrator.search import Search
-from orchestrator.search.strategy import rows
+from orchestrator.search.cma_es import rows
 from tests.orchestrator.search.conftest import closed, evaluated
 
 PLAN = SearchPlan(seed=7, sigma0=0.2, start=(0.4,) * 10)

@@ -7,9 +7,9 @@ from random import Random
 from statistics import linear_regression
 from typing import Any
 
-from budgets.checks import LEAST_CANDIDATES, certificate
 from budgets.events import Settled, Status
 from budgets.formatting import PROGRAM, table
+from budgets.measurements import LEAST_CANDIDATES, certificate
 from budgets.plan import Devices, ProxyPlan
 from budgets.state import RunState
 from budgets.verdict import Point
@@ -18,8 +18,8 @@ from objectives.api import Objective, Variant
 from objectives.space import SearchSpace
 from orchestrator.capacity import fit, throughput
 from orchestrator.config import Config, Verdict
-from orchestrator.execution.engine import resized
-from orchestrator.matrix.matrix import Matrix, calibration_of, carry_out
+from orchestrator.execution.devices import resized
+from orchestrator.matrix.carry_out import Matrix, calibration_of, carry_out
 from orchestrator.plan.resolve import family_of
 from orchestrator.records.runs import Result, finished_runs
 from orchestrator.run.session import Session

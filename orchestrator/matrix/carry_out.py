@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from budgets.checks import measure
+from budgets.measurements import measure
 from budgets.plan import Calibration, Devices, Envelope, Phase, Plan
 from budgets.state import RunState
 from budgets.verdict import Point
