@@ -14,7 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from budgets.formatting import PROGRAM, printable
 from orchestrator.cli.output import EXIT_SIGNAL, Answer, exit_code, in_words, print_json, show
-from orchestrator.execution.api import Insisted
+from orchestrator.execution import Insisted
 
 BEFORE, RUN, LOOK, PROVE = "Before you pay", "Run", "Look", "Change and prove"
 HELP = {"help_option_names": ["-h", "--help"]}

@@ -28,7 +28,7 @@ from budgets.plan import Devices, Frozen, Limits
 from budgets.storage import read_plain, write_aside
 from objectives.api import Count, Measurement, ObjectiveSpec
 from objectives.settings import in_words
-from orchestrator.execution import processes
+from orchestrator.execution import Insisted, processes
 
 CONFIG, STARTED, METRICS = "config.json", "started.json", "metrics.jsonl"
 MEASUREMENT, SUMMARY, LOCK = "measurement.json", "summary.json", "supervisor.lock"
@@ -44,10 +44,6 @@ Seconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 
 class EngineError(Exception):
     """The machinery that runs evaluations failed; no candidate is to blame."""
-
-
-class Insisted(BaseException):
-    """The second SIGINT or SIGTERM has come. Its argument is the signal's number."""
 
 
 class Attempt(Frozen):

@@ -8,11 +8,10 @@ from typing import Self
 
 from budgets.events import Status
 from budgets.plan import Devices
-from orchestrator.execution import processes, trainer
+from orchestrator.execution import Insisted, processes, trainer
 from orchestrator.execution.api import (
     NEVER_STARTED,
     Attempt,
-    Insisted,
     Outcome,
     Report,
     insisted_on,

@@ -24,12 +24,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from budgets.plan import Devices
-from orchestrator.execution import devices
+from orchestrator.execution import Insisted, devices
 from orchestrator.execution.api import (
     CONFIG,
     Attempt,
     EngineError,
-    Insisted,
     Outcome,
     end_if_abandoned,
     insisted_on,

@@ -26,12 +26,11 @@ from objectives.api import (
     SetupError,
 )
 from objectives.secrets import redacted
-from orchestrator.execution import processes
+from orchestrator.execution import Insisted, processes
 from orchestrator.execution.api import (
     MEASUREMENT,
     METRICS,
     Attempt,
-    Insisted,
     Report,
     Reported,
     write_model,

@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from orchestrator.execution.api import Insisted, insisted_on
+from orchestrator.execution import Insisted
+from orchestrator.execution.api import insisted_on
 from orchestrator.run.session import SignalStop
 
 
