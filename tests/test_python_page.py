@@ -61,7 +61,8 @@ def test_the_notebook_runs_and_goes_on_after_a_killed_kernel(product: Product) -
     notebook = _executed(product.folder)
     assert Books.of(run).sessions == 2
     shown = str(notebook.cells)
-    assert "<table>" in shown
+    assert "<pre>" in shown
+    assert "<table border" in shown
     assert "data:image/svg+xml" in shown
     product.verify("svm")
 
