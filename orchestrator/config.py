@@ -510,7 +510,7 @@ def format_value(value: Any) -> str:
     if isinstance(value, float) and abs(value) >= 1e7 and float(short := f"{value:g}") == value:
         return short
     if not isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
+        return json.dumps(value, ensure_ascii=False, default=str)
     return json.dumps(value) if _json_or_text(value) != value else value
 
 

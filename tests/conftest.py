@@ -51,7 +51,8 @@ def pytest_configure() -> None:
     loses when the power fails is simulated (tests/simulation), never left to chance. Ctrl-C
     is heard, however the tests were started.
     """
-    settings.register_profile("any machine", deadline=None)  # it may be busy with something else
+    # Busy machines too, and the same examples here as where a change is judged.
+    settings.register_profile("any machine", deadline=None, derandomize=True)
     settings.load_profile("any machine")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # begun with `&` in a script
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -4,6 +4,7 @@ import os
 import tempfile
 import tomllib
 from collections.abc import Callable, Mapping
+from datetime import date
 from itertools import combinations
 from operator import attrgetter
 from pathlib import Path
@@ -351,6 +352,7 @@ def shown(given: Layers) -> Config | None:
 @example({("factors", "hard"): {"a": {"training": {"training.noise": 0.1}}}})
 @example({("campaign", "conditions"): [{"name": "a", "": 3}]})
 @example({("factors", "noise"): [float("nan")]})
+@example({("factors", "noise"): [date(2000, 1, 1)]})
 @example({("slurm", "setup"): [], ("", "slurm"): {}})
 def test_any_file_is_shown_or_refused(values: Some) -> None:
     with tempfile.TemporaryDirectory() as directory:
