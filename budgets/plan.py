@@ -299,7 +299,6 @@ class CampaignPlan(PlanPart):
     factors: dict[str, tuple[str, ...]] = Field(default_factory=dict)  # levels, in order, by name
     parallel: bool = True  # else one evaluation at a time
     max_workers: int | None = Field(default=None, ge=1)  # evaluations at once, at most
-    direction: Direction = "minimize"
     stagger_seconds: float = Field(default=0.0, ge=0)  # between the first starts of a session
 
     @property

@@ -9,6 +9,7 @@ from itertools import pairwise
 from math import ceil
 from typing import NamedTuple
 
+from budgets.effects import LEVEL
 from budgets.events import Decided, Fired
 from budgets.formatting import (
     better_when,
@@ -317,14 +318,14 @@ def _campaign(run: Run) -> Measured | None:
     if (own := run.campaign) is None:
         return None
     shown = text.beyond_chance(own)
-    sure = f"{1 - own.level:.0%} sure of each range, on {counted(len(own.seeds), 'seed')}."
+    sure = f"{1 - LEVEL:.0%} sure of each range, on {counted(len(own.seeds), 'seed')}."
     if len(own.seeds) == 1:
         sure = "Not at all: with one seed nothing can be told from chance."
     found = f"Differences beyond chance: {len(shown) or 'none'}."
     step = NextStep("The effects:", (command("report", named(run), "--html"),))
     title = "Effects found" if shown else "No effect found"
     mood: Mood = "good" if shown else "open"
-    return title, mood, text.campaign(own), found, sure, step
+    return title, mood, text.campaign(run, own), found, sure, step
 
 
 # Commands

@@ -18,7 +18,7 @@ from math import ceil, isfinite, nan, sqrt
 from statistics import fmean, quantiles
 from typing import Any, NamedTuple
 
-from budgets.effects import CampaignReport
+from budgets.effects import LEVEL, CampaignReport
 from budgets.formatting import better_when, percent, printable, shortened
 from budgets.stats import NamedGain, interval
 from budgets.verdict import BASELINE, mean_score
@@ -301,7 +301,11 @@ def _effects(run: Run, canvas: Any) -> Texts | None:
 def _campaign(own: CampaignReport, canvas: Any) -> Texts:
     """Draw the differences between conditions; without any, the conditions alone."""
     if not own.gains:
-        rows = [_Row(one.name, one.mean, one.lower, one.upper, True) for one in own.rows]
+        rows = []
+        for one in own.rows:
+            scores = [score for score in one.scores if score is not None]
+            low, high = interval(scores, LEVEL) or (None, None)
+            rows.append(_Row(one.name, one.mean, low, high, True))
         return "Conditions", f"Means over the seeds.{_forest(canvas, 'score', rows, {})}"
     rows = [_bar(one, f"{one.name} against {one.against}") for one in own.gains]
     more = _forest(canvas, "difference (%), right is better", rows, {0.0: "no difference"})

@@ -18,7 +18,7 @@ from budgets import measurements
 from budgets import schedule as schedules
 from budgets.accounts import Account
 from budgets.accounts import Attempt as Recorded
-from budgets.effects import CampaignReport, campaign_report, matrix_of
+from budgets.effects import CampaignReport, campaign_report
 from budgets.events import Reserved, Settled, Status
 from budgets.failures import cause_of
 from budgets.plan import Calibration, ComparisonName, Frozen, Plan
@@ -489,8 +489,7 @@ class Run:
     def campaign(self) -> CampaignReport | None:
         if self.plan.campaign is None:
             return None
-        rate, is_over = self.plan.thresholds.alive_level, self.decision in ("done", "stop")
-        return campaign_report(matrix_of(self.state), rate, is_over=is_over)
+        return campaign_report(self.state, is_over=self.decision in ("done", "stop"))
 
     @cached_property
     def edges_ms(self) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ with nothing to show is left out.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from budgets.effects import CampaignReport
+from budgets.effects import LEVEL, CampaignReport
 from budgets.formatting import (
     better_when,
     command,
@@ -76,7 +76,7 @@ def _verdict(run: Run, figures: Figures) -> Iterator[Block]:
         yield plain(follows)
     yield from _shown(figures, "effects")
     if run.campaign is not None:
-        yield from campaign_blocks(run.campaign)
+        yield from _campaign(run, run.campaign)
     elif run.plan.proxy is not None:
         yield (
             f"{run.plan.proxy.variant.label}, with a schedule of its own, beside the full "
@@ -139,7 +139,7 @@ def _failed(statuses: Mapping[str, int]) -> str:
     return ", ".join(f"{n} {status}" for status, n in statuses.items() if status != "ok")
 
 
-def campaign_blocks(found: CampaignReport) -> Iterator[Block]:
+def _campaign(run: Run, found: CampaignReport) -> Iterator[Block]:
     """Yield the conditions against the controls, and the effects of the factors."""
     judged = "nothing is judged before the last evaluation is settled"
     if len(found.seeds) == 1:
@@ -147,9 +147,9 @@ def campaign_blocks(found: CampaignReport) -> Iterator[Block]:
     elif found.is_over:
         judged = f"**bold** is beyond chance, of which at most {found.rate:.0%} is chance"
     yield (
-        f"{sentence_case(better_when(found.direction))} (score). Differences are "
+        f"{sentence_case(better_when(run.plan.direction))} (score). Differences are "
         f"paired on {counted(len(found.seeds), 'seed')}, in percent of the control's mean, with "
-        f"the {1 - found.level:.0%} interval in brackets; {judged}."
+        f"the {1 - LEVEL:.0%} interval in brackets; {judged}."
     )
     rows = []
     for row in found.rows:

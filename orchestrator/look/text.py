@@ -254,16 +254,16 @@ def difference(own: NamedGain) -> str:
     return f"{said} ({100 * low:.2f} to {100 * high:.2f})"
 
 
-def campaign(found: CampaignReport) -> str:
+def campaign(run: Run, found: CampaignReport) -> str:
     """Return how far it is, and what was found."""
-    settled = found.evaluations - found.unsettled
+    settled = f"{run.counts.settled} of {run.counts.planned} evaluations settled"
     if not found.is_over:
-        return f"{settled} of {found.evaluations} evaluations settled."
-    failed, beyond = settled - found.statuses.get("ok", 0), beyond_chance(found)
+        return f"{settled}."
+    failed, beyond = sum(run.counts.failed.values()), beyond_chance(found)
     said = (
         f"Beyond chance: {'; '.join(beyond[:4])}." if beyond else "No difference is beyond chance."
     )
-    return f"{settled} of {found.evaluations} evaluations settled, {failed} failed. {said}"
+    return f"{settled}, {failed} failed. {said}"
 
 
 def beyond_chance(found: CampaignReport) -> list[str]:

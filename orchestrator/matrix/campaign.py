@@ -76,7 +76,6 @@ def campaign_from(config: Config) -> CampaignPlan:
         factors={name: tuple(levels) for name, levels in factors.items()},
         parallel=campaign.parallel,
         max_workers=campaign.max_workers,
-        direction=config.direction,
         stagger_seconds=campaign.stagger_seconds,
     )
 

@@ -7,14 +7,13 @@ A, B = ("a0", "a1"), ("b0", "b1", "b2")
 
 
 def campaign(*conditions: str, **factors: tuple[str, ...]) -> CampaignPlan:
-    """Conditions named by their levels, those in capitals controls."""
+    """Conditions named by their levels."""
     own = tuple(
         Condition(
             name=name,
             settings={},
             knobs={},
-            levels=dict(zip(factors, name.lower().split(), strict=True)),
-            control=name.isupper(),
+            levels=dict(zip(factors, name.split(), strict=True)),
         )
         for name in conditions
     )
@@ -35,8 +34,3 @@ def test_an_effect_is_of_the_pairs_with_both_scores_on_a_seed() -> None:
     assert main_effect(own, scores, "A", "a1") == [0.75, 0.0]
     assert main_effect(own, scores, "B", "b1") == [0.25]
     assert main_effect(own, scores, "B", "b2") == []
-
-
-def test_a_control_is_a_cell_only_where_no_condition_has_its_levels() -> None:
-    own = campaign("A0", "a0", "A1", A=A)
-    assert main_effect(own, [{1: 9.0}, {1: 1.0}, {1: 3.0}], "A", "a1") == [2.0]

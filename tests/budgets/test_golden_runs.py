@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from budgets.effects import campaign_report, matrix_of
+from budgets.effects import campaign_report
 from budgets.ledger import LEDGER, read
 from budgets.measurements import certificate, liveness
 from budgets.rules import ruling_of
@@ -28,7 +28,7 @@ def test_every_moment_of_a_run_has_its_numbers(run: Path) -> None:
         assert (ruling.decision == "done") <= (not state.accounts.holds)
         assert all(one.decision == ruling.decision for one in ruling.triggers)
         if run.name == "campaign":
-            campaign_report(matrix_of(state), 0.05, is_over=False)
+            campaign_report(state, is_over=False)
         assert certificate(state) is None or run.name == "proxy_check"
         assert liveness(state) is None or run.name == "space_check"
         assert 0 <= pace(state).progress <= 1
