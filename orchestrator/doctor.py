@@ -36,64 +36,52 @@ class Finding(NamedTuple):
     fix: str = ""
 
 
-def examine(config: Config, *, quick: bool = False) -> list[Finding]:
+def examine(config: Config) -> list[Finding]:
     """Return every finding about the run or campaign that is described.
 
-    `quick` imports no torch. Raises ValueError if no run can be made of the configuration.
+    Raises ValueError if no run can be made of the configuration.
     """
     conditions = {"": config}
     for condition in () if config.campaign is None else campaign_from(config).conditions:
         conditions[f" of {condition.name}"] = config_of(config, condition)
-    engine, found, slots = engine_of(config), list[Finding](), None
-    try:
-        slots = _devices(engine, found)
-    except EngineError as error:
-        fix = "ray status (on its head), or give no --address: a run then starts its own Ray"
-        found.append(Finding("cluster", "missing", str(error), fix))
     trains = any("torch" in each.tuned.preload for each in conditions.values())
+    found, slots = _devices(engine_of(config))
     found += [_package(name, trains=trains) for name in PACKAGES]
-    if is_installed("torch") and not quick:
-        found.append(_cuda(engine))
+    if is_installed("torch") and config.backend.device != "cpu" and (gpus := len(visible_gpus())):
+        found.append(_cuda(gpus))
     for name, each in conditions.items():
         found += _data(name, each)
     return [*found, *_disk(config, slots)]
 
 
-def _devices(engine: Engine, found: list[Finding]) -> Devices | None:
-    """Find what evaluations would run on: this machine's devices, or those of a cluster."""
-    offer = engine.offer()
+def _devices(engine: Engine) -> tuple[list[Finding], Devices | None]:
+    """Return what evaluations would run on: this machine's devices, or those of a cluster."""
+    try:
+        offer = engine.offer()
+    except EngineError as error:
+        fix = "ray status (on its head), or give no --address: a run then starts its own Ray"
+        return [Finding("cluster", "missing", str(error), fix)], None
     is_here = engine.address in (None, "local")
     where = "this machine" if is_here else "the Ray cluster"
-    found.append(Finding("CPUs", "ok", f"{offer['cpu'].count} x {offer['cpu'].name} in {where}"))
-    free = offer["cuda"].count if "cuda" in offer else 0
-    if is_here:
-        gpus = list(_gpus())
-        found += gpus
-        free = sum(gpu.state == "ok" for gpu in gpus)
+    found = [Finding("CPUs", "ok", f"{offer['cpu'].count} x {offer['cpu'].name} in {where}")]
+    gpus = visible_gpus() if is_here else {}
+    used = {device: gpu.foreign_use() for device, gpu in gpus.items()}
+    free = ",".join(device for device, use in used.items() if not use)
+    for device, use in used.items():
+        fix = f"export CUDA_VISIBLE_DEVICES={free}" if use and free else ""
+        seen = f"{gpus[device].name}: {use or 'free'}"
+        found.append(Finding(f"GPU {device}", "absent" if use else "ok", seen, fix))
     try:
         slots = engine.slots(offer)
     except ValueError as error:
         fix = "leave out --device, --workers and backend.threads"
-        found.append(Finding("evaluations at once", "missing", str(error), fix))
-        return None
+        return [*found, Finding("evaluations at once", "missing", str(error), fix)], None
     seen = f"{slots.count} on {slots.kind}, each with {counted(slots.threads, 'thread')}"
-    if slots.kind == "cuda" and not free:
+    one = Finding("evaluations at once", "ok", seen)
+    if slots.kind == "cuda" and is_here and not free:
         fix = "say --device cpu, or end what is on one of the GPUs"
-        found.append(Finding("evaluations at once", "missing", f"{seen}; no GPU is free", fix))
-    else:
-        found.append(Finding("evaluations at once", "ok", seen))
-    return slots
-
-
-def _gpus() -> Iterator[Finding]:
-    """Yield each GPU of this machine, and what uses it."""
-    visible = visible_gpus()
-    used = {device: gpu.foreign_use() for device, gpu in visible.items()}
-    free = ",".join(device for device, use in used.items() if not use)
-    for device, use in used.items():
-        fix = f"export CUDA_VISIBLE_DEVICES={free}" if use and free else ""
-        seen = f"{visible[device].name}: {use or 'free'}"
-        yield Finding(f"GPU {device}", "absent" if use else "ok", seen, fix)
+        one = Finding("evaluations at once", "missing", f"{seen}; no GPU is free", fix)
+    return [*found, one], slots
 
 
 def _package(name: str, *, trains: bool) -> Finding:
@@ -107,24 +95,23 @@ def _package(name: str, *, trains: bool) -> Finding:
     return Finding(name, "missing", "not installed", fix)
 
 
-def _cuda(engine: Engine) -> Finding:
+def _cuda(gpus: int) -> Finding:
     """Return whether torch, imported in a process of its own, sees the GPUs of this machine."""
-    gpus, code = len(visible_gpus()), "import torch; print(torch.cuda.device_count())"
+    words = [sys.executable, "-P", "-c", "import torch; print(torch.cuda.device_count())"]
     try:
-        words = [sys.executable, "-P", "-c", code]
         ended = subprocess.run(
             words, capture_output=True, text=True, check=True, timeout=IMPORT_SECONDS
         )
         seen = int(ended.stdout.split()[-1])
         text = f"torch sees {seen} of {gpus} GPUs"
         if seen >= gpus:
-            return Finding("CUDA", "ok" if gpus else "absent", text)
+            return Finding("CUDA", "ok", text)
     except subprocess.CalledProcessError as error:
         text = "".join(error.stderr.strip().splitlines()[-1:]) or str(error)
     except subprocess.TimeoutExpired as error:
         text = str(error)
     fix = "install a torch built for the driver's CUDA (nvidia-smi), or say --device cpu"
-    return Finding("CUDA", "absent" if engine.device == "cpu" else "missing", text, fix)
+    return Finding("CUDA", "missing", text, fix)
 
 
 def _data(of: str, config: Config) -> Iterator[Finding]:

@@ -10,7 +10,6 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -24,11 +23,11 @@ from orchestrator.config import Budget, Config, Slurm, to_toml
 from orchestrator.matrix.campaign import campaign_from, campaign_name, config_of
 from orchestrator.plan.forecast import forecast_of, newest_calibration
 from orchestrator.plan.phase2 import followed
-from orchestrator.plan.resolve import family_of, parse_hours, run_name, search_plan, window_of
+from orchestrator.plan.resolve import family_of, parse_hours, run_name, search_plan
 from orchestrator.records.runs import find_run
 
 TEMPLATES = Path(__file__).parent / "slurm_templates"
-SUBMIT = "submit_all.sh"
+SUBMIT, README = "submit_all.sh", "README.md"
 
 MARGIN, START_SECONDS, ROUND_SECONDS = 1.25, 600, 300
 """A time limit is the p90 estimate times the margin, plus time to start and to end, rounded up."""
@@ -38,30 +37,20 @@ DRAIN_RESERVE = 30.0  # s between the last evaluation's end and the job's: repor
 REQUEUES = 10  # of a search; a single evaluation would begin again each time
 
 
-class Estimate(NamedTuple):
-    """What a run takes, and where that is known from."""
-
-    seconds: float  # wall clock, p90
-    eval_seconds: float  # of one evaluation, p90
-    source: str
-
-
 class Job(NamedTuple):
     """One run of the export, in a directory of its name."""
 
     name: str
     config_text: str  # TOML
-    slots: int  # evaluations at once
     cpus: int
     gpus: int
     lead_seconds: int  # from so long before the limit no evaluation starts
     limit_seconds: int
     max_requeues: int
-    estimate: Estimate | None
+    expected_seconds: float | None  # wall clock, p90; None: no time is known
 
 
-@dataclass(frozen=True)
-class Export:
+class Export(NamedTuple):
     """Jobs to be submitted together. Paths are absolute."""
 
     name: str
@@ -74,13 +63,8 @@ class Export:
 
 def export_of(config: Config, out: Path | None = None) -> Export:
     """Return the jobs of a configuration. Raises ValueError, naming what cannot be exported."""
-    if config.campaign is not None:
-        name = campaign_name(config)
-    else:
-        assert config.file is not None, "the command has a file"
-        name = config.search.run_id or config.file.stem
-        name = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._") or "search"
-    directory = Path(os.path.abspath(name if out is None else out))  # no `..` in scripts
+    name = campaign_name(config)
+    directory = Path(os.path.abspath(out or name))  # no `..` in scripts
     python = Path(config.slurm.python or sys.executable).expanduser().absolute()
     jobs = tuple(_jobs(config, directory))
     return Export(name, directory, Path.cwd(), python, jobs, config.slurm)
@@ -132,54 +116,49 @@ def _job(config: Config, directory: Path, name: str, own: Mapping[str, Any]) -> 
     devices = Devices(
         count=slots, kind=kind, name="a device of the cluster", threads=threads, memory_bytes=1
     )
-    estimate = _estimate(config, devices)
-    lead, limit = _lead_and_limit(name, config, estimate)
+    each, expected = _expected(config, devices)
+    lead, limit = _lead_and_limit(name, config, each, expected)
     left_out = ("preset", "profile", "factors", "slurm", *["campaign"] * is_search)
     values = {k: v for k, v in config.all_values().items() if k.partition(".")[0] not in left_out}
-    is_chosen = config.source("backend.executor") != "default"
-    drain = lead if backend.drain_seconds is None else backend.drain_seconds
     values |= {
         "runs_dir": str(directory / name),
-        "backend.executor": backend.executor if is_chosen else "local",
+        "backend.executor": "local" if backend.executor == "ray" else backend.executor,
         "backend.address": None,  # a job runs on a node of its own
         "backend.device": kind,
         "backend.workers": slots,
         "backend.threads": threads,
-        "backend.drain_seconds": min(lead - DRAIN_RESERVE, drain),
+        "backend.drain_seconds": lead - DRAIN_RESERVE,
         "backend.allow_network_fs": True,  # SLURM runs one job of a name at a time
         **own,
     }
-    window = window_of(config.budget)
-    if window is not None and window.until is not None:  # a node may be in another zone
-        values["budget.window"] = window.until.isoformat()
     comment = f"Run {name}: every value that decides it, as exported from {config.file}."
     return Job(
         name=name,
         config_text=to_toml(values, comment),
-        slots=slots,
         cpus=slots * threads,
         gpus=slots if kind == "cuda" else 0,
         lead_seconds=lead,
         limit_seconds=limit,
         max_requeues=REQUEUES if is_search else 0,
-        estimate=estimate,
+        expected_seconds=expected,
     )
 
 
-def _lead_and_limit(name: str, config: Config, estimate: Estimate | None) -> tuple[int, int]:
+def _lead_and_limit(
+    name: str, config: Config, each: float, expected: float | None
+) -> tuple[int, int]:
     """Return the seconds before the time limit from which no evaluation starts, and the limit.
 
     The first is what one evaluation of a search takes, so that none is cut and paid twice.
     """
-    each = 0.0 if estimate is None else estimate.eval_seconds
     wanted = ceil(each * MARGIN / 60) * 60 + 60 if config.campaign is None else 0
     lead = min(max(LEAD_SECONDS, wanted), MOST_LEAD_SECONDS)
     if (time := config.slurm.time) is not None:
         limit = ceil(round(60 * parse_hours("slurm.time", time), 6)) * 60
-    elif estimate is None:
+    elif expected is None:
         raise ValueError(f'slurm.time: no time of {name} is known: say time = "4h", or calibrate')
     else:
-        wanted = ceil(estimate.seconds * MARGIN) + START_SECONDS + lead
+        wanted = ceil(expected * MARGIN) + START_SECONDS + lead
         limit = ceil(wanted / ROUND_SECONDS) * ROUND_SECONDS
     least = max(lead + 120, ceil(each) + 60)  # SLURM may send the signal a minute early
     if limit < least:
@@ -187,27 +166,26 @@ def _lead_and_limit(name: str, config: Config, estimate: Estimate | None) -> tup
     return lead, limit
 
 
-def _estimate(config: Config, devices: Devices) -> Estimate | None:
-    """Return the forecast of a search, or one evaluation; None where none was measured.
+def _expected(config: Config, devices: Devices) -> tuple[float, float | None]:
+    """Return the seconds (p90) of an evaluation and of the run; 0 and None where none is known.
 
     A calibration on any CPU, or any GPU, counts: the jobs' devices are not known yet.
     """
     root, assumed = Path(config.runs_dir), config.evaluation.assume_eval_seconds
     found = newest_calibration(root, family_of(config.tuned, devices.kind))
     if assumed is not None:
-        known, source = Calibration(assumed_seconds=assumed), f"assumed, {assumed:g} s"
+        known = Calibration(assumed_seconds=assumed)
     elif found is not None:
-        known, source = measure(found.state), f"measured by {found.directory.name}"
+        known = measure(found.state)
     else:
-        return None
+        return 0.0, None
     if config.campaign is not None:
-        return Estimate(known.p90_seconds, known.p90_seconds, source)
+        return known.p90_seconds, known.p90_seconds
     plan = search_plan(config, devices, known, followed(root, config, devices.kind))
     # The job calibrates on its own devices, so a measured time is no more than a prior one here.
     forecast = forecast_of(plan, calibrates=assumed is None)
     assert forecast is not None, "a time of an evaluation is known"
-    seconds = 3600 * (forecast.hours_p90 + forecast.long_run_hours_p50)
-    return Estimate(seconds, known.p90_seconds, source)
+    return known.p90_seconds, 3600 * forecast.hours_p90
 
 
 def files_of(export: Export) -> dict[str, str]:
@@ -225,8 +203,16 @@ def files_of(export: Export) -> dict[str, str]:
     def rendered(name: str, **more: Any) -> str:
         return environment.get_template(f"{name}.j2").render(export=export, **more)
 
-    readme = rendered("README.md", table="\n".join(_table(export)))
-    files = {SUBMIT: rendered(SUBMIT), "README.md": readme}
+    rows = (
+        (
+            plain(job.name),
+            "no estimate" if job.expected_seconds is None else duration(job.expected_seconds),
+            *(duration(job.limit_seconds), job.cpus, job.gpus),
+        )
+        for job in export.jobs
+    )
+    jobs = "\n".join(table(("run", ">p90", ">limit", ">CPUs", ">GPUs"), rows))
+    files = {SUBMIT: rendered(SUBMIT), README: rendered(README, table=jobs)}
     for job in export.jobs:
         files[f"{job.name}/config.toml"] = job.config_text
         files[f"{job.name}/run.slurm"] = rendered("run.slurm", job=job)
@@ -246,25 +232,3 @@ def write(directory: Path, files: Mapping[str, str]) -> None:
         aside.rename(directory)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
-
-
-def _table(export: Export) -> list[str]:
-    """Return every run as a row of a Markdown table."""
-    rows = (
-        (
-            plain(job.name),
-            "no estimate" if job.estimate is None else duration(job.estimate.seconds),
-            *(duration(job.limit_seconds), job.cpus, job.gpus),
-        )
-        for job in export.jobs
-    )
-    return table(("run", ">p90", ">limit", ">CPUs", ">GPUs"), rows)
-
-
-def preview(export: Export) -> str:
-    """Return what is shown before `--write`, as Markdown."""
-    hours = sum(job.limit_seconds * job.slots for job in export.jobs) / 3600
-    sources = dict.fromkeys(job.estimate.source for job in export.jobs if job.estimate)
-    lines = [f"# {plain(export.name)}: {len(export.jobs)} jobs", "", *_table(export), ""]
-    lines += [f"At most {hours:.3g} device-hours, by the time limits.", ""]
-    return "\n".join(lines + [f"- Time: {plain(source)}" for source in sources])

@@ -40,7 +40,7 @@ SEARCHES = (
 
 COMMANDS = (
     Command("doctor", "plan:doctor", BEFORE, "Check that all that a run needs is here.",
-            ("doctor", "doctor search.toml --quick"), f"tier {MEASURES}"),
+            ("doctor", "doctor search.toml"), f"tier {MEASURES}"),
     Command("init", "plan:init", BEFORE, "A commented configuration file to begin with.",
             ("init --template phase1 --out search.toml",), ""),
     Command("explain", "plan:explain", BEFORE, "Every value of a file, the knobs, what starts.",

@@ -23,19 +23,14 @@ from orchestrator.config import LONGEST_SHOWN, TRAINING, Config, as_shown
 from orchestrator.plan.resolve import check_beginning, slots_of
 
 
-def doctor(
-    context: Context,
-    quick: Annotated[
-        bool, Option("--quick", help="Do not import torch to see whether it finds the GPUs.")
-    ] = False,
-) -> Answer:
+def doctor(context: Context) -> Answer:
     """Find what is missing on this machine, and the command that fixes it.
 
     Exit code 2 when something needed is missing. Writes nothing.
     """
     from orchestrator import doctor as looking
 
-    found = looking.examine(resolved(context), quick=quick)
+    found = looking.examine(resolved(context))
     document = looking.as_dict(found)
     code = 0 if document["ready"] else EXIT_BAD_INPUT
     return Answer(document, page=looking.to_markdown(found), code=code)

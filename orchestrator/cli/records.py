@@ -159,10 +159,11 @@ def slurm(
     if config.file is None:
         raise ValueError("export slurm: expected a FILE; see init")
     export = jobs.export_of(config, out)
+    files = jobs.files_of(export)
     if not write:
         said = f"{export.directory} was not written: repeat it with --write."
-        return Answer(None, [said], jobs.preview(export))
-    jobs.write(export.directory, jobs.files_of(export))
+        return Answer(None, [said], files[jobs.README])
+    jobs.write(export.directory, files)
     submit = f"Submit it with: {export.directory}/{jobs.SUBMIT}"
     return Answer(None, [f"{export.directory} is written.", submit])
 

@@ -41,7 +41,7 @@ def test_the_cluster_that_is_joined_is_judged_and_a_node_that_it_loses_is_named(
         assert nodes.stdin is not None
         assert nodes.stdout is not None
         address = nodes.stdout.readline().strip()
-        judged = product.json(f"doctor --quick --objective sphere --address {address}")
+        judged = product.json(f"doctor --objective sphere --address {address}")
         found = {one["item"]: one for one in judged["findings"]}
         for item in ("CPUs", "evaluations at once"):
             assert found[item]["seen"].startswith("6 ")

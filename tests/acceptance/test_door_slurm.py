@@ -65,8 +65,6 @@ def test_submit_all_stops_at_the_first_refusal_and_skips_what_was_submitted(
 ) -> None:
     jobs = exported(cluster, CAMPAIGN)
     submit = (BASH, jobs / "submit_all.sh")
-    assert shell(cluster, *submit, "--dry-run").count("sbatch") == 4
-    assert asked(cluster, "sbatch") == []
     shell(cluster, *submit, code=1, REFUSED=RUNS[2])
     assert submitted(jobs) == [[RUNS[0], "1001"], [RUNS[1], "1002"]]
     for _ in range(2):  # the second time there is nothing left to do

@@ -16,7 +16,7 @@ SESSION = (
     "phase1 --tier target --set search.generations=3 --run-id one --objective sphere "
     "--executor inline",
     *("best one", "report one", "report one --json", "status one"),
-    *("doctor --quick", "plan --verbose", "phase1 --teir min"),
+    *("doctor", "plan --verbose", "phase1 --teir min"),
 )
 READS = re.compile(r"(best|explain|plan|report|status|verify) (?!.*my file)")
 """Carried out; what starts something, or needs a file that is yet to be written, is parsed."""

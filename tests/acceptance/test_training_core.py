@@ -43,7 +43,7 @@ def test_a_check_takes_no_more_memory_for_more_flops(product: Product) -> None:
         "from orchestrator.cli.app import main; main()"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script, "doctor", "--quick", "--set", "target_flops=1e17"],
+        [sys.executable, "-c", script, "doctor", "--set", "target_flops=1e17"],
         cwd=product.folder, env=product.environment(), text=True, capture_output=True,
         check=False, timeout=PATIENCE,
     )  # fmt: skip

@@ -153,8 +153,8 @@ def test_a_limit_follows_from_the_estimate(tmp_path: Path) -> None:
     # 1.25 h, 10 + 5 min, up to 5 min
     assert {job.limit_seconds for job in jobs(FACTORIAL, 3600.0)} == {5400}
     (job,) = jobs(SEARCH, 60.0)
-    assert job.estimate is not None
-    assert 240 < job.estimate.seconds < 300  # 2 generations of 8 on 4 slots, and a start
+    assert job.expected_seconds is not None
+    assert 240 < job.expected_seconds < 300  # 2 generations of 8 on 4 slots, and a start
 
 
 def test_an_export_is_written_whole_or_not_at_all_and_over_nothing(tmp_path: Path) -> None:
