@@ -66,17 +66,14 @@ class Noise:
         reach = BAND_SDS * self.sd / sqrt(seeds)
         return self.mean - reach, self.mean + reach
 
-    def best_by_chance(
-        self, count: int, seeds: int, share: float | None = None, sign: int = 1
-    ) -> float | None:
+    def best_by_chance(self, count: int, seeds: int, sign: int = 1) -> float | None:
         """The best score to expect of so many baselines, each the mean over so many own seeds.
 
-        With a `share`, the score that the best exceeds with that probability; `sign` -1 where
-        higher is better. None without any, and where the noise was not measured.
+        `sign`: as of a plan. None without any, and where the noise was not measured.
         """
         if self.sd is None or not count:
             return None
-        return self.mean - sign * self.sd / sqrt(seeds) * best_of_noise(count, share)
+        return self.mean - sign * self.sd / sqrt(seeds) * best_of_noise(count)
 
 
 def noise(calibration: Calibration | None) -> Noise | None:

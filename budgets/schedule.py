@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 from budgets.accounts import MS_PER_HOUR
 from budgets.plan import Calibration, Confirmation, Frozen, LongRun
 from budgets.state import Batch, RunState
-from budgets.verdict import conditions, winner
+from budgets.verdict import findings, winner
 
 Action = Literal[
     "reference", "proxy", "generation", "finalists", "winner", "long_run", "decide", "over"
@@ -53,7 +53,8 @@ def _after_the_search(state: RunState, confirmation: Confirmation) -> Action:
         return "decide" if winner(state) is None else "winner"
     if "long_run" in state.comparisons:
         return "decide" if state.is_closed("long_run") else "long_run"
-    is_promising = all(one.met for one in conditions(state))  # worth the price of a long run
+    found = findings(state)  # all met: worth the price of a long run
+    is_promising = found is not None and all(one.met for one in found.conditions)
     return "long_run" if is_promising and _fits(state, confirmation.long_run) else "decide"
 
 

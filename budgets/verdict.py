@@ -8,13 +8,13 @@ function of the state; `decide` combines them once every planned comparison is s
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, sqrt
 from statistics import fmean
 from typing import Any, Literal, TypeVar
 
 from budgets.events import Decided, Facts, Fired, Grade, NoGo
-from budgets.measurements import noise
-from budgets.plan import ComparisonName, Configuration, Confirmation, Frozen
+from budgets.measurements import best_of_noise, noise
+from budgets.plan import ComparisonName, Configuration, Frozen
 from budgets.state import Batch, RunState
 from budgets.stats import Gain, NamedGain, gain, total
 
@@ -100,9 +100,9 @@ def winner(state: RunState) -> Configuration | None:
     """
     if not state.is_closed("finalists"):
         return None
-    arms, sign = enumerate(_arms(state, "finalists")), state.plan.sign
-    ranked = [(-len(own), sign * fmean(own.values()), n, one) for n, (one, own) in arms if own]
-    return min(ranked)[-1] if ranked else None
+    scores, sign = enumerate(_scores(state, "finalists").values()), state.plan.sign
+    ranked = [(-len(own), sign * fmean(own.values()), place) for place, own in scores if own]
+    return state.comparisons["finalists"].configurations[min(ranked)[-1]] if ranked else None
 
 
 def best_point(state: RunState, *, compared: bool = False) -> Point | None:
@@ -115,65 +115,69 @@ def best_point(state: RunState, *, compared: bool = False) -> Point | None:
     """
     if (point := recommendation(state)) is not None:
         return point
-    arm = winner(state) if compared else None
-    return stood_for(state) if arm is None else arm.point
+    best = winner(state) if compared else None
+    return stood_for(state) if best is None else best.point
 
 
 # Gains, on the seeds on which both have scores
 
 
-def _arms(state: RunState, comparison: ComparisonName) -> list[tuple[Configuration, Scores]]:
-    """Each configuration of a comparison with its healthy scores by seed."""
+def _scores(state: RunState, comparison: ComparisonName) -> dict[str, Scores]:
+    """Healthy scores by seed of each configuration of a comparison, by its name."""
     if (batch := state.comparisons.get(comparison)) is None:
-        return []
-    return [(one, batch.scores_by_seed(n)) for n, one in enumerate(batch.configurations)]
-
-
-def _scores(state: RunState, comparison: ComparisonName, name: str) -> Scores:
-    """Healthy scores by seed of the configuration with that name."""
-    return next((own for one, own in _arms(state, comparison) if one.name == name), {})
-
-
-def baseline_scores(state: RunState) -> Scores:
-    """The baseline's healthy scores on the confirmation's seeds."""
-    return _scores(state, "reference", BASELINE)
+        return {}
+    return {one.name: batch.scores_by_seed(n) for n, one in enumerate(batch.configurations)}
 
 
 def winner_scores(state: RunState) -> Scores:
     """The winner's healthy scores on the seeds that no finalist was picked on."""
-    return next((own for _, own in _arms(state, "winner")), {})
+    return next(iter(_scores(state, "winner").values()), {})
 
 
 def _gain(state: RunState, scores: Scores, reference: Scores) -> Gain:
     return gain(scores, reference, state.plan.thresholds.go_level, state.plan.sign)
 
 
-def winner_gain(state: RunState) -> Gain | None:
-    """The winner's gain on seeds that no finalist was picked on; None before they ran."""
-    if "winner" not in state.comparisons:
-        return None
-    return _gain(state, winner_scores(state), baseline_scores(state))
+GainKind = Literal[
+    "winner", "long_run", "incumbent", "over_incumbent", "control", "over_control", "finalist"
+]
+"""The winner's over the baseline, on other FLOPs, over an earlier winner, over a control; that
+earlier winner's, a control's and a finalist's over the baseline."""
+
+
+def _gains(state: RunState) -> Iterator[tuple[GainKind, str, str, Gain]]:
+    """Each gain that is measured: its kind, of what, over what."""
+    reference, confirmation = _scores(state, "reference"), state.plan.confirmation
+    best, baseline = winner_scores(state), reference.pop(BASELINE, {})
+    if state.is_closed("winner"):
+        yield "winner", "winner", BASELINE, _gain(state, best, baseline)
+    if state.is_closed("long_run") and confirmation and confirmation.long_run:
+        there, own = _scores(state, "long_run").values()
+        name = f"winner, {confirmation.long_run.variant.label}"
+        yield "long_run", name, BASELINE, _gain(state, own, there)
+    for name, own in reference.items():
+        is_earlier = name == INCUMBENT
+        said = "winner of phase 1" if is_earlier else f"{name} (control)"
+        kind: GainKind = "incumbent" if is_earlier else "control"
+        yield kind, said, BASELINE, _gain(state, own, baseline)
+        if best.keys() & own.keys():
+            kind = "over_incumbent" if is_earlier else "over_control"
+            yield kind, "winner", said, _gain(state, best, own)
+    for name, own in _scores(state, "finalists").items():
+        yield "finalist", f"{name} (picking seeds)", BASELINE, _gain(state, own, baseline)
 
 
 def winner_means(state: RunState) -> tuple[float, float] | None:
     """Mean scores of the baseline and of the winner on the seeds of the winner's gain."""
-    scores, baseline = winner_scores(state), baseline_scores(state)
-    if not (seeds := scores.keys() & baseline.keys()):
+    best, baseline = winner_scores(state), _scores(state, "reference").get(BASELINE, {})
+    if not (seeds := best.keys() & baseline.keys()):
         return None
-    return fmean(baseline[seed] for seed in seeds), fmean(scores[seed] for seed in seeds)
+    return fmean(baseline[seed] for seed in seeds), fmean(best[seed] for seed in seeds)
 
 
-def long_run_gain(state: RunState) -> Gain | None:
-    """The winner's gain over the baseline on the long run; None before it is settled."""
-    if not state.is_closed("long_run"):
-        return None
-    (_, baseline), (_, scores) = _arms(state, "long_run")
-    return _gain(state, scores, baseline)
-
-
-def apparent_gain(state: RunState) -> float | None:
+def _apparent_gain(state: RunState) -> float | None:
     """The gain over the baseline that the search's best score seemed to have."""
-    own, scores = noise(state.plan.calibration), baseline_scores(state)
+    own, scores = noise(state.plan.calibration), _scores(state, "reference").get(BASELINE, {})
     baseline = own.mean if own else fmean(scores.values()) if scores else None
     found = [state.plan.sign * one for batch in state.completed for one in batch.healthy]
     if not baseline or not found:
@@ -181,20 +185,20 @@ def apparent_gain(state: RunState) -> float | None:
     return (state.plan.sign * baseline - min(found)) / abs(baseline)
 
 
-def gain_by_chance(state: RunState, share: float | None = None) -> float | None:
+def _gain_by_chance(state: RunState, share: float | None = None) -> float | None:
     """The gain that the best of as many evaluations of the baseline would seem to have, on average.
 
     With a `share`, the gain that it exceeds with that probability. Each on seeds of its own:
     candidates that share seeds differ by less. None without calibrated noise.
     """
     own, count = noise(state.plan.calibration), sum(len(one.healthy) for one in state.completed)
-    if own is None or not own.mean:
+    if own is None or not own.mean or own.sd is None or not count:
         return None
-    best = own.best_by_chance(count, state.plan.resolved.seeds_per_candidate, share)
-    return None if best is None else (own.mean - best) / abs(own.mean)
+    sd = own.sd / sqrt(state.plan.resolved.seeds_per_candidate)
+    return sd * best_of_noise(count, share) / abs(own.mean)
 
 
-# The conditions of a Go
+# Everything that is known
 
 Rule = Literal["signal", "stability", "persistence", "sanity", "long_run"]
 
@@ -209,50 +213,79 @@ class Condition:
     limit: float
 
 
-def conditions(state: RunState) -> tuple[Condition, ...]:
-    """All conditions of a Go that can be judged; empty before the winner was compared.
+class Findings(Frozen):
+    """What a search has found so far; most is None until its evaluations are settled."""
+
+    grade: Grade | None
+    no_go: NoGo | None
+    asked: float  # the gain a Go needs, relative to the baseline's score
+    gains: tuple[NamedGain, ...]  # on shared seeds, the winner's first; its kind is a `GainKind`
+    conditions: tuple[Condition, ...]  # those that can be judged; empty before the winner's gain
+    seemed: float | None  # gain that the search's best score seemed to have
+    by_chance: float | None  # gain that the best of equally many baselines would seem to have
+
+    def of(self, kind: GainKind) -> list[NamedGain]:
+        """The gains of that kind."""
+        return [one for one in self.gains if one.kind == kind]
+
+    def one(self, kind: GainKind) -> Gain | None:
+        """The only gain of that kind; None before it is measured."""
+        return next((one.gain for one in self.of(kind)), None)
+
+
+def findings(state: RunState) -> Findings | None:
+    """What the search found; None for a run that is not compared with the baseline."""
+    if state.plan.confirmation is None:
+        return None
+    gains = tuple(NamedGain(*one, one[-1].is_shown or one[-1].is_loss) for one in _gains(state))
+    gain_of = {one.kind: one.gain for one in gains}
+    return Findings(
+        grade=state.decided and state.decided.grade,
+        no_go=state.decided and state.decided.no_go,
+        asked=state.plan.thresholds.go_gain,
+        gains=gains,
+        conditions=tuple(_conditions(state, gain_of.get("winner"), gain_of.get("long_run"))),
+        seemed=_apparent_gain(state),
+        by_chance=_gain_by_chance(state),
+    )
+
+
+def _conditions(state: RunState, own: Gain | None, longer: Gain | None) -> Iterator[Condition]:
+    """The conditions of a Go, by the winner's gain, and its gain on the long run.
 
     `signal`: the gain on fresh seeds is as large as asked for, and more than chance. `stability`:
     few evaluations of the last generations failed. `persistence`: the search itself became better
     than the baseline, not one candidate by chance. `sanity`: the winner's training runs end, do not
     explode and are stable. `long_run`: enough of the gain is kept on more FLOPs, above chance.
     """
-    limits, own = state.plan.thresholds, winner_gain(state)
-    if own is None or not state.is_closed("winner"):
-        return ()
-    is_shown = own.is_shown and own.pairs >= limits.go_seeds
+    limits, best = state.plan.thresholds, winner(state)
+    if own is None or best is None:
+        return
     is_enough = own.mean is not None and own.mean >= limits.go_gain
+    is_met = is_enough and own.is_shown and own.pairs >= limits.go_seeds
+    yield Condition("signal", is_met, own.mean, limits.go_gain)
     last = state.completed[-limits.go_generations :]
     count, failed = sum(g.settled for g in last), sum(len(g.failed) for g in last)
     crashes = failed / count if count else 1.0
+    yield Condition("stability", crashes < limits.go_crash_rate, crashes, limits.go_crash_rate)
+    # Persistence: the gain of the distribution's average over the last third of at least two
+    # generations, on the picking seeds, or on the winner's if it won. Candidates' own scores cannot
+    # tell: generations do not share seeds, and candidates around a good mean are worse than it.
+    average_gain = own
+    if best.name != AVERAGE:
+        average, baseline = _scores(state, "finalists"), _scores(state, "reference")
+        average_gain = _gain(state, average[AVERAGE], baseline[BASELINE])
+    persists = average_gain.mean if len(state.completed) > 1 else None
+    yield Condition("persistence", persists is not None and persists > 0, persists, 0.0)
     results, signs = state.comparisons["winner"].results(), ("exploding", "unstable")
     sick = sum(r.score is None or any(map(r.metrics.get, signs)) for r in results) / len(results)
-    persists = _persistence(state, own)
-    judged = [
-        Condition("signal", is_shown and is_enough, own.mean, limits.go_gain),
-        Condition("stability", crashes < limits.go_crash_rate, crashes, limits.go_crash_rate),
-        Condition("persistence", persists is not None and persists > 0, persists, 0.0),
-        Condition("sanity", sick <= limits.go_pathological, sick, limits.go_pathological),
-    ]
-    if (longer := long_run_gain(state)) is not None:
+    yield Condition("sanity", sick <= limits.go_pathological, sick, limits.go_pathological)
+    if longer is not None:
         kept = longer.mean / own.mean if longer.mean is not None and own.mean else None
-        if not _arms(state, "long_run")[1][1]:  # the winner fails there on every seed
+        if not _scores(state, "long_run")[best.name]:  # the winner fails there on every seed
             kept = 0.0
-        met = longer.is_shown and kept is not None and kept >= limits.persist_share
-        judged.append(Condition("long_run", met, kept, limits.persist_share))
-    return tuple(judged)
-
-
-def _persistence(state: RunState, own: Gain) -> float | None:
-    """The gain of the distribution's average over the last third of at least two generations.
-
-    Paired on the picking seeds, or on the winner's if it won. Candidates' own scores cannot tell:
-    generations do not share their seeds, and candidates around a good mean are worse than it.
-    """
-    best = winner(state)
-    if best is None or best.name != AVERAGE:
-        own = _gain(state, _scores(state, "finalists", AVERAGE), baseline_scores(state))
-    return own.mean if len(state.completed) > 1 else None
+        is_met = longer.is_shown and kept is not None and kept >= limits.persist_share
+        yield Condition("long_run", is_met, kept, limits.persist_share)
 
 
 # The decision
@@ -270,10 +303,11 @@ def decide(state: RunState) -> tuple[tuple[Fired, ...], Decided]:
 
     A long run that was not measured leaves a Go as it is.
     """
-    best, own, limits = winner(state), winner_gain(state), state.plan.thresholds
-    if best is None or own is None:
+    found, best, limits = findings(state), winner(state), state.plan.thresholds
+    own = None if found is None else found.one("winner")
+    if found is None or best is None or own is None:
         return (), Decided(grade="no_go", no_go="pathological")
-    judged = {one.rule: one for one in conditions(state)}
+    judged = {one.rule: one for one in found.conditions}
     longer, no_go, fired = judged.get("long_run"), None, tuple[Fired, ...]()
     if judged["signal"].met:
         no_go = next((name for rule, name in _UNMET.items() if not judged[rule].met), None)
@@ -285,7 +319,7 @@ def decide(state: RunState) -> tuple[tuple[Fired, ...], Decided]:
         if not judged["sanity"].met:
             no_go = "pathological"
     elif not own.is_shown:
-        no_go, fired = "below_noise", (_stop(state, own.mean, own.upper or 0.0),)
+        no_go, fired = "below_noise", (_stop(state, own.mean, own.upper or 0.0, found.seemed),)
     else:
         no_go = "too_small"
     is_go = no_go is None  # without a Go the winner may have won by chance
@@ -299,13 +333,13 @@ def decide(state: RunState) -> tuple[tuple[Fired, ...], Decided]:
     )
 
 
-def _stop(state: RunState, mean: float, upper: float) -> Fired:
+def _stop(state: RunState, mean: float, upper: float, seemed: float | None) -> Fired:
     """`seed_luck` where the best score seemed better than chance and fresh seeds allow, or `flat`.
 
     `mean` and `upper` are the winner's gain on fresh seeds and its upper bound.
     """
-    limits, seemed = state.plan.thresholds, apparent_gain(state)
-    most = max(limits.go_gain, upper, gain_by_chance(state, limits.go_level) or 0.0)
+    limits = state.plan.thresholds
+    most = max(limits.go_gain, upper, _gain_by_chance(state, limits.go_level) or 0.0)
     common: dict[str, Any] = {"generation": state.begun - 1, "decision": "stop"}
     if seemed is not None and seemed >= most:
         facts = Facts(upper=upper)
@@ -314,81 +348,8 @@ def _stop(state: RunState, mean: float, upper: float) -> Fired:
     return Fired(rule="flat", observed=mean, limit=limits.go_gain, facts=facts, **common)
 
 
-# Everything that is known
-
-
 def title(grade: Grade, no_go: NoGo | None) -> str:
     """`Go; persistence not shown`, `No-Go, below noise`."""
     if no_go is not None:
         return f"No-Go, {no_go.replace('_', ' ')}"
     return "Go that persists" if grade == "go_persists" else "Go; persistence not shown"
-
-
-GainKind = Literal[
-    "winner", "long_run", "incumbent", "over_incumbent", "control", "over_control", "finalist"
-]
-"""The winner's over the baseline, on other FLOPs, over an earlier winner, over a control; that
-earlier winner's, a control's and a finalist's over the baseline."""
-
-
-class Findings(Frozen):
-    """What a search has found so far; most is None until its evaluations are settled."""
-
-    grade: Grade | None
-    no_go: NoGo | None
-    asked: float  # the gain a Go needs, relative to the baseline's score
-    gains: tuple[NamedGain, ...]  # on shared seeds, the winner's first; its kind is a `GainKind`
-    conditions: tuple[Condition, ...]
-    seemed: float | None  # gain that the search's best score seemed to have
-    by_chance: float | None  # gain that the best of equally many baselines would seem to have
-
-    def of(self, kind: GainKind) -> list[NamedGain]:
-        """The gains of that kind."""
-        return [one for one in self.gains if one.kind == kind]
-
-    def one(self, kind: GainKind) -> Gain | None:
-        """The only gain of that kind; None before it is measured."""
-        return next((one.gain for one in self.of(kind)), None)
-
-
-def findings(state: RunState) -> Findings | None:
-    """What the search found; None for a run that is not compared with the baseline."""
-    if state.plan.confirmation is None:
-        return None
-    decided = state.decided
-    return Findings(
-        grade=decided and decided.grade,
-        no_go=decided and decided.no_go,
-        asked=state.plan.thresholds.go_gain,
-        gains=tuple(
-            NamedGain(kind, name, against, own, own.is_shown or own.is_loss)
-            for kind, name, against, own in _gains(state, state.plan.confirmation)
-        ),
-        conditions=conditions(state),
-        seemed=apparent_gain(state),
-        by_chance=gain_by_chance(state),
-    )
-
-
-def _gains(
-    state: RunState, confirmation: Confirmation
-) -> Iterator[tuple[GainKind, str, str, Gain]]:
-    baseline, best = baseline_scores(state), winner_scores(state)
-    is_compared, before = state.is_closed("reference", "winner"), "winner of phase 1"
-    if is_compared:
-        yield "winner", "winner", BASELINE, _gain(state, best, baseline)
-    if (longer := long_run_gain(state)) and confirmation.long_run:
-        yield "long_run", f"winner, {confirmation.long_run.variant.label}", BASELINE, longer
-    earlier = _scores(state, "reference", INCUMBENT) if state.is_closed("reference") else {}
-    if earlier:
-        yield "incumbent", before, BASELINE, _gain(state, earlier, baseline)
-    if earlier and is_compared:
-        yield "over_incumbent", "winner", before, _gain(state, best, earlier)
-    for one, own in _arms(state, "reference"):
-        if one.settings:  # else it is the baseline itself, or an earlier winner
-            name = f"{one.name} (control)"
-            yield "control", name, BASELINE, _gain(state, own, baseline)
-            if best.keys() & own.keys():
-                yield "over_control", "winner", name, _gain(state, best, own)
-    for one, own in _arms(state, "finalists"):
-        yield "finalist", f"{one.name} (picking seeds)", BASELINE, _gain(state, own, baseline)

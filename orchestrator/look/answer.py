@@ -27,7 +27,7 @@ from budgets.measurements import LEAST_CANDIDATES
 from budgets.rules import OVERRIDABLE
 from budgets.state import RunState
 from budgets.tiers import TIERS, size
-from budgets.verdict import Findings, title, winner_gain, winner_means
+from budgets.verdict import Findings, title, winner_means
 from objectives import secrets
 from objectives.api import SetupError
 from orchestrator.config import VERDICT_SEEDS, assign, objective_words
@@ -184,7 +184,7 @@ def _sure(found: Findings) -> str:
 
 def after_the_verdict(run: Run) -> NextStep:  # noqa: PLR0911 - a case a verdict
     """Return what to do after the verdict; `best` shows what a Go found."""
-    plan, own, found = run.plan, run.state.decided, winner_gain(run.state)
+    plan, own, found = run.plan, run.state.decided, run.gain
     assert own is not None, "it is decided"
     controls = [] if run.findings is None else run.findings.of("over_control")
     best = (command("best", named(run)),)

@@ -333,13 +333,13 @@ def condition(state: RunState, one: verdict.Condition) -> str:
 
 def decision(state: RunState, own: Decided) -> str:
     """Return the gain behind a verdict, and the conditions of a Go that are not met."""
-    found, is_go = verdict.conditions(state), own.grade != "no_go"
-    if not found:
+    found = verdict.findings(state)
+    if found is None or not found.conditions:
         return "every finalist failed on every fresh seed, so nothing was found"
-    said = [winner_in_words(verdict.winner_gain(state))]
-    if not is_go:
-        said += [condition(state, one) for one in found if not one.met]
-    elif kept := next((one.observed for one in found if one.rule == "long_run"), None):
+    said = [winner_in_words(found.one("winner"))]
+    if own.grade == "no_go":
+        said += [condition(state, one) for one in found.conditions if not one.met]
+    elif kept := next((one.observed for one in found.conditions if one.rule == "long_run"), None):
         said.append(f"with more training {percent(kept, 3)} of the gain is kept")
     return "; ".join(said)
 
