@@ -38,7 +38,7 @@ def measure(state: RunState) -> Calibration:
     if not samples:
         cause = results[-1].cause if results else "nothing was evaluated"
         raise ValueError(f"the baseline itself cannot be evaluated: {cause}")
-    return Calibration(samples=samples, failed=len(results) - len(samples), ledger=state.head)
+    return Calibration(samples=samples)
 
 
 BAND_SDS = 2.0
@@ -237,6 +237,9 @@ def _finding(knob: str, ends: tuple[EndEffect, ...], sign: int) -> KnobFinding:
 LEAST_CANDIDATES = 8
 """With fewer, agreement is rarely shown, and its interval is much too narrow."""
 
+LEAST_AGREEMENT, AGREEMENT_LEVEL = 0.5, 0.1
+"""The needed lower bound of Kendall's tau-b, and how often its two-sided interval may be wrong."""
+
 
 class Certificate(Frozen):
     """How far short and full evaluations of the same candidates agree."""
@@ -255,21 +258,21 @@ def certificate(state: RunState) -> Certificate | None:
 
     A failed candidate ranks after every healthy one. One that failed at both lengths is left out.
     """
-    plan, proxy = state.plan, state.plan.proxy
-    if proxy is None or not state.is_closed("proxy") or not state.generations[0].closed:
+    plan, least = state.plan, LEAST_CANDIDATES
+    if plan.proxy is None or not state.is_closed("proxy") or not state.generations[0].closed:
         return None
     batches = (state.generations[0], state.comparisons["proxy"])
     ranked = ([inf if s is None else s for s in batch.to_minimize()] for batch in batches)
     pairs = [pair for pair in zip(*ranked, strict=True) if min(pair) < inf]
     full, short = [f for f, _ in pairs], [s for _, s in pairs]
     random = Random(f"{plan.evaluation_seed}/0")  # noqa: S311 - no secret
-    lower, upper = tau_b_interval(full, short, random, proxy.level) or (None, None)
+    lower, upper = tau_b_interval(full, short, random, AGREEMENT_LEVEL) or (None, None)
     return Certificate(
         compared=len(pairs),
         tau=tau_b(full, short),
         lower=lower,
         upper=upper,
-        level=proxy.level,
-        asked=proxy.agreement,
-        holds=len(pairs) >= LEAST_CANDIDATES and lower is not None and lower >= proxy.agreement,
+        level=AGREEMENT_LEVEL,
+        asked=LEAST_AGREEMENT,
+        holds=len(pairs) >= least and lower is not None and lower >= LEAST_AGREEMENT,
     )

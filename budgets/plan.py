@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import product
 from math import ceil
 from statistics import median, quantiles
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
@@ -25,7 +25,7 @@ VariantName = Literal["robust", "expanded"]
 """A phase 2 searches the same knobs on more seeds, or more knobs."""
 
 ComparisonName = Literal["reference", "finalists", "winner", "long_run", "proxy"]
-"""Evaluations that no search learns from: see `Confirmation` and `ProxyPlan`."""
+"""Evaluations that no search learns from: see `Confirmation` and `Plan.proxy`."""
 
 PositiveSeed = Annotated[int, Field(strict=True, ge=1, lt=2**32)]
 """Not 0, which some libraries replace by the clock."""
@@ -152,8 +152,6 @@ class Calibration(PlanPart):
     """The baseline, measured on several seeds; or a time that the user states."""
 
     samples: tuple[Sample, ...] = ()
-    failed: int = 0
-    ledger: str = ""  # head hash of the ledger it was read from
     charged_ms: int = Field(default=0, ge=0)  # device time, if it was made for this run
     open_ms: int = Field(default=0, ge=0)  # wall clock, if it was made for this run
     assumed_seconds: float | None = Field(default=None, gt=0)
@@ -209,25 +207,15 @@ class SearchPlan(PlanPart):
     shape: tuple[tuple[float, ...], ...] | None = None  # covariance matrix, of mean diagonal 1
 
 
-class Configuration(PlanPart):
+class Configuration(Variant):
     """A point of the unit cube to evaluate, perhaps of a varied objective."""
 
-    name: str
     point: tuple[float, ...]
-    settings: dict[str, Any] = Field(default_factory=dict)
-    cost_factor: float = Field(default=1.0, gt=0)
     knobs: dict[str, int | float] | None = None  # None: those of the point
 
     def knobs_in(self, space: SearchSpace) -> dict[str, float]:
         """Its knobs in their units; a campaign's conditions have their own."""
         return space.decode(self.point) if self.knobs is None else dict(self.knobs)
-
-
-class LongRun(PlanPart):
-    """More FLOPs, on which a gain must persist."""
-
-    seeds: int = Field(ge=1)
-    variant: Variant
 
 
 class Confirmation(PlanPart):
@@ -243,7 +231,8 @@ class Confirmation(PlanPart):
     control_seeds: int = Field(ge=0)  # of `seeds`, for each control
     controls: tuple[Variant, ...] = ()
     incumbent: tuple[float, ...] | None = None  # an earlier winner, compared on `seeds`
-    long_run: LongRun | None = None
+    long_run: Variant | None = None  # more FLOPs, on which a gain must persist
+    long_run_seeds: int = Field(default=0, ge=0)
 
     def sizes(self) -> dict[ComparisonName, tuple[int, float]]:
         """Each comparison's evaluations, at most, and their cost in evaluations of the search."""
@@ -257,8 +246,8 @@ class Confirmation(PlanPart):
             "winner": (self.seeds, self.seeds),
         }
         if self.long_run is not None:
-            pairs = 2 * self.long_run.seeds
-            sizes["long_run"] = (pairs, pairs * self.long_run.variant.cost_factor)
+            pairs = 2 * self.long_run_seeds
+            sizes["long_run"] = (pairs, pairs * self.long_run.cost_factor)
         return sizes
 
     @property
@@ -266,28 +255,11 @@ class Confirmation(PlanPart):
         return sum(count for count, _ in self.sizes().values())
 
 
-class ProxyPlan(PlanPart):
-    """A shorter evaluation to compare with the full one."""
+class Condition(Configuration):
+    """One of the configurations that a campaign compares; its name is fit for a file."""
 
-    variant: Variant
-    agreement: float = Field(default=0.5, gt=-1, le=1)  # needed lower bound of Kendall's tau-b
-    level: float = Field(default=0.1, gt=0, lt=1)  # of its two-sided interval
-
-
-class Condition(PlanPart):
-    """One of the configurations that a campaign compares."""
-
-    name: str  # fit for a file name
-    settings: dict[str, Any]  # to lay over the objective's
-    knobs: dict[str, int | float]  # its own baseline
-    cost_factor: float = Field(default=1.0, gt=0)  # expected duration, relative to the objective's
     levels: dict[str, str] = Field(default_factory=dict)  # of each factor, if of the factorial
     control: bool = False  # the others are compared with it
-
-    def at(self, point: tuple[float, ...]) -> Configuration:
-        """The condition as a configuration."""
-        changed = {"settings": self.settings, "cost_factor": self.cost_factor}
-        return Configuration(name=self.name, point=point, knobs=self.knobs, **changed)
 
 
 class CampaignPlan(PlanPart):
@@ -323,7 +295,6 @@ class Source(PlanPart):
     """The run whose Go a phase 2 follows, and its recommendation."""
 
     run_id: str
-    head: str  # of its ledger at that time
     grade: str  # of its decision; empty without one, which a person overrode
     point: tuple[float, ...]  # its recommendation, in this run's space
     added: tuple[str, ...] = ()  # knobs that it did not search
@@ -354,7 +325,7 @@ class Plan(PlanPart):
     search: SearchPlan | None = None  # of phase1 and phase2
     confirmation: Confirmation | None = None  # None: no Go is possible
     source: Source | None = None  # of a phase 2
-    proxy: ProxyPlan | None = None  # of a check of a proxy
+    proxy: Variant | None = None  # a shorter evaluation, in a check of whether it may be used
     campaign: CampaignPlan | None = None
 
     @model_validator(mode="after")

@@ -302,7 +302,7 @@ def budget(state: RunState) -> Fired | None:
     elif state.current is None and calibration is not None and not search_is_over(state):
         count, costs = plan.resolved.per_generation, [1.0]
         if plan.proxy is not None:
-            costs.append(plan.proxy.variant.cost_factor)
+            costs.append(plan.proxy.cost_factor)
         own = expected(((count, count * cost) for cost in costs), calibration, plan.devices.count)
         verdict, last = left_for_the_verdict(state), calibration.median_seconds / 3600
         keep = (

@@ -15,7 +15,7 @@ from statistics import median
 from typing import Literal, NamedTuple
 
 from budgets.accounts import MS_PER_HOUR
-from budgets.plan import Calibration, Confirmation, Frozen, LongRun
+from budgets.plan import Calibration, Confirmation, Frozen
 from budgets.state import Batch, RunState
 from budgets.verdict import findings, winner
 
@@ -55,18 +55,18 @@ def _after_the_search(state: RunState, confirmation: Confirmation) -> Action:
         return "decide" if state.is_closed("long_run") else "long_run"
     found = findings(state)  # all met: worth the price of a long run
     is_promising = found is not None and all(one.met for one in found.conditions)
-    return "long_run" if is_promising and _fits(state, confirmation.long_run) else "decide"
+    return "long_run" if is_promising and _fits(state, confirmation) else "decide"
 
 
-def _fits(state: RunState, long_run: LongRun | None) -> bool:
+def _fits(state: RunState, confirmation: Confirmation) -> bool:
     """Whether a long run is planned and fits under every cap: a Go does not need it.
 
     Its last attempt needs its whole reservation free.
     """
-    if long_run is None:
+    if confirmation.long_run is None:
         return False
-    plan, cost = state.plan, long_run.variant.cost_factor
-    others = 2 * long_run.seeds - 1
+    plan, cost = state.plan, confirmation.long_run.cost_factor
+    others = 2 * confirmation.long_run_seeds - 1
     needs = expected([(others, others * cost)], plan.calibration, plan.devices.count)
     reserve_ms, keep = plan.limits.stretched(cost).reserve_ms, (needs.device_hours, needs.hours)
     return state.accounts.refusal(reserve_ms, compares=True, keep=keep) is None

@@ -359,8 +359,7 @@ def _generation_asked(state: RunState, event: GenerationAsked) -> None:
     _require(not is_over, "the search is over")
     configurations = tuple(Configuration(name="", point=point) for point in event.points)
     if plan.campaign is not None:
-        pairs = zip(plan.campaign.conditions, event.points, strict=True)
-        configurations = tuple(condition.at(point) for condition, point in pairs)
+        configurations = plan.campaign.conditions
     seeds = (event.seeds,) * len(event.points)
     state.current = Batch(None, begun, configurations, seeds, sign=plan.sign)
 

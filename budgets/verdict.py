@@ -153,7 +153,7 @@ def _gains(state: RunState) -> Iterator[tuple[GainKind, str, str, Gain]]:
         yield "winner", "winner", BASELINE, _gain(state, best, baseline)
     if state.is_closed("long_run") and confirmation and confirmation.long_run:
         there, own = _scores(state, "long_run").values()
-        name = f"winner, {confirmation.long_run.variant.label}"
+        name = f"winner, {confirmation.long_run.name}"
         yield "long_run", name, BASELINE, _gain(state, own, there)
     for name, own in reference.items():
         is_earlier = name == INCUMBENT

@@ -90,8 +90,8 @@ class Variant(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
-    label: str = Field(min_length=1)  # plain words for reports: "synapses off"
-    settings: dict[str, Any]  # laid over the objective's own
+    name: str  # plain words for reports: "synapses off"
+    settings: dict[str, Any] = Field(default_factory=dict)  # laid over the objective's own
     cost_factor: float = Field(default=1.0, gt=0)  # its duration divided by the objective's
 
 
@@ -227,7 +227,7 @@ class Objective(ABC):
                 if scaled <= 0:
                     return None
                 label, cost = f"{factor:g} x {self.budget_unit}", scaled / amount
-                return Variant(label=label, settings={name: scaled}, cost_factor=cost)
+                return Variant(name=label, settings={name: scaled}, cost_factor=cost)
         return None
 
     def flops(self) -> Flops | None:

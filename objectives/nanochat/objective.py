@@ -74,7 +74,7 @@ class NanochatObjective(Objective):
         if self.config.model == "gpt":
             return ()
         settings = {"model": "gpt", "space": self.config.space or SYNAPTIC, "control": True}
-        return (Variant(label="synapses off", settings=settings),)
+        return (Variant(name="synapses off", settings=settings),)
 
     def flops(self) -> Flops:
         """Return what `evaluate` would report at the baseline."""

@@ -303,7 +303,7 @@ def _proxy(run: Run) -> Measured | None:
     if own is None or check is None or own.lower is None or own.upper is None:
         return None
     sentence = (
-        f"{check.variant.label} is {'' if own.holds else 'not '}good enough to stand in for the "
+        f"{check.name} is {'' if own.holds else 'not '}good enough to stand in for the "
         f"full evaluation: over {own.compared} candidates on the same seeds Kendall's tau-b is "
         f"{own.tau:.2f} (its lower bound must be {own.asked:g} or more, over {LEAST_CANDIDATES} "
         "candidates or more)."

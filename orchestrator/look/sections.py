@@ -79,7 +79,7 @@ def _verdict(run: Run, figures: Figures) -> Iterator[Block]:
         yield from _campaign(run, run.campaign)
     elif run.plan.proxy is not None:
         yield (
-            f"{run.plan.proxy.variant.label}, with a schedule of its own, beside the full "
+            f"{run.plan.proxy.name}, with a schedule of its own, beside the full "
             "evaluation of the same candidates on the same seeds. Scores of the two are never "
             "ranked together."
         )

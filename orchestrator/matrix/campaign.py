@@ -63,7 +63,7 @@ def campaign_from(config: Config) -> CampaignPlan:
             "a campaign needs conditions: [[campaign.conditions]] with a name each, or [factors]"
         )
     if campaign.controls:
-        controls = {"default": {}, **{own.label: own.settings for own in config.tuned.controls()}}
+        controls = {"default": {}, **{own.name: own.settings for own in config.tuned.controls()}}
         listed += [
             _condition(f"{label.replace(' ', '-')}_base", settings, control=True)
             for label, settings in controls.items()
@@ -82,7 +82,7 @@ def campaign_from(config: Config) -> CampaignPlan:
 
 def _condition(name: str, settings: Values, **own: Any) -> Condition:
     """Return a condition whose settings the objective has not read yet."""
-    return Condition.model_construct(name=name, settings=dict(settings), knobs={}, **own)
+    return Condition.model_construct(name=name, settings=dict(settings), point=(), **own)
 
 
 def _conditions(config: Config, listed: Sequence[Condition]) -> tuple[Condition, ...]:
@@ -104,6 +104,7 @@ def _conditions(config: Config, listed: Sequence[Condition]) -> tuple[Condition,
         if (first := kept.get(identity)) is None:
             read = {
                 "settings": settings,
+                "point": config.tuned.space.baseline,
                 "knobs": varied.space.decode(varied.space.baseline),
                 "cost_factor": relative_flops(varied, config.tuned) or 1.0,
             }

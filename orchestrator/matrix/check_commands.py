@@ -10,7 +10,7 @@ from typing import Any
 from budgets.events import Settled, Status
 from budgets.formatting import PROGRAM, table
 from budgets.measurements import LEAST_CANDIDATES, certificate
-from budgets.plan import Devices, ProxyPlan
+from budgets.plan import Devices
 from budgets.state import RunState
 from budgets.verdict import Point
 from objectives import registry
@@ -70,7 +70,7 @@ def proxy_check(
 
     Raises ValueError if a cap on evaluations does not pay for both.
     """
-    proxy = proxy_plan(config.tuned, fraction)
+    proxy = proxy_of(config.tuned, fraction)
     random = Random(f"{config.evaluation.seed}/proxy")  # noqa: S311 - no secret
     baseline = config.tuned.space.baseline
     points = tuple(tuple(_drawn(random, unit) for unit in baseline) for _ in range(candidates))
@@ -85,16 +85,16 @@ def _drawn(random: Random, unit: float) -> float:
             return drawn
 
 
-def proxy_plan(objective: Objective, fraction: float) -> ProxyPlan:
+def proxy_of(objective: Objective, fraction: float) -> Variant:
     """Return an evaluation at `fraction` of the objective's FLOPs, with a schedule of its own.
 
     It is never the first part of a full one: under a schedule that cools down, an intermediate
     score says little about the final one. Raises ValueError if the objective cannot be scaled.
     """
-    shorter = objective.scaled(fraction)
-    if shorter is None:
+    found = objective.scaled(fraction)
+    if found is None:
         raise ValueError(f"{objective.spec.name} has no shorter evaluation: no proxy is possible")
-    return ProxyPlan(variant=shorter)
+    return found
 
 
 def on_shorter_evaluations(config: Config) -> Config:
@@ -104,12 +104,12 @@ def on_shorter_evaluations(config: Config) -> Config:
     """
     fraction, full = config.search.proxy, config.tuned
     assert fraction is not None, "the caller has checked it"
-    shorter = proxy_plan(full, fraction).variant
+    shorter = proxy_of(full, fraction)
     family, _, _ = family_of(full, "cpu").rpartition("-")  # on any kind of device
     checks = finished_runs(Path(config.runs_dir), "check", f"proxy-{family}")
     if not any(_agrees(check.state, shorter) for check in checks):
         raise ValueError(
-            f"search.proxy: no check has shown that {shorter.label} ranks candidates as the full "
+            f"search.proxy: no check has shown that {shorter.name} ranks candidates as the full "
             f"evaluation does: {PROGRAM} check proxy --set search.proxy={fraction:g} with the same "
             "--objective and --set"
         )
@@ -121,7 +121,7 @@ def on_shorter_evaluations(config: Config) -> Config:
 
 def _agrees(state: RunState, shorter: Variant) -> bool:
     proxy, found = state.plan.proxy, certificate(state)
-    is_same = proxy is not None and proxy.variant.settings == shorter.settings
+    is_same = proxy is not None and proxy.settings == shorter.settings
     return is_same and found is not None and found.holds
 
 

@@ -48,8 +48,8 @@ def confirmation_seeds(plan: Plan) -> ConfirmationSeeds:
     used = {seed for number in generations for seed in evaluation_seeds(plan, number)}
     if plan.calibration is not None:
         used |= {sample.seed for sample in plan.calibration.samples}
-    long_run = 0 if wanted.long_run is None else wanted.long_run.seeds
-    counts, fresh = (wanted.picking_seeds, wanted.seeds, long_run), list[int]()
+    counts = wanted.picking_seeds, wanted.seeds, wanted.long_run_seeds
+    fresh = list[int]()
     stream = (_seed(f"{plan.evaluation_seed}/{plan.phase}/confirm/{number}") for number in count())
     while len(fresh) < sum(counts):
         if (seed := next(stream)) not in used:
@@ -83,7 +83,8 @@ def due(state: RunState) -> ComparisonAsked | None:
         if wanted.incumbent is not None:
             pairs += [(Configuration(name=INCUMBENT, point=wanted.incumbent), seeds.verdict)]
         own = seeds.verdict[: wanted.control_seeds]
-        pairs += [(_varied(base, one, one.label), own) for one in wanted.controls if own]
+        controls = (Configuration(point=base.point, **one.model_dump()) for one in wanted.controls)
+        pairs += [(one, own) for one in controls if own]
     elif name == "finalists":
         pairs = [(finalist, seeds.picking) for finalist in finalists(state)]
     else:
@@ -91,7 +92,7 @@ def due(state: RunState) -> ComparisonAsked | None:
         pairs = [(best, seeds.verdict)]
     if name == "long_run":
         assert wanted.long_run is not None, "it was planned"
-        both, variant = (base, pairs[0][0]), wanted.long_run.variant
+        both, variant = (base, pairs[0][0]), wanted.long_run
         pairs = [(_varied(one, variant), seeds.long_run) for one in both]
     configurations, each = zip(*pairs, strict=True)
     return ComparisonAsked(comparison=name, configurations=configurations, seeds=each)
@@ -101,7 +102,7 @@ def short_evaluations(state: RunState) -> ComparisonAsked:
     """Return the current generation's points on its own seeds, evaluated short."""
     assert state.plan.proxy is not None, "a check of a proxy has one"
     assert state.current is not None, "the generation is asked first"
-    variant, seeds = state.plan.proxy.variant, state.current.seeds
+    variant, seeds = state.plan.proxy, state.current.seeds
     configurations = tuple(
         _varied(Configuration(name=f"candidate {number}", point=point), variant)
         for number, point in enumerate(state.current.points)
@@ -109,6 +110,6 @@ def short_evaluations(state: RunState) -> ComparisonAsked:
     return ComparisonAsked(comparison="proxy", configurations=configurations, seeds=seeds)
 
 
-def _varied(own: Configuration, variant: Variant, name: str | None = None) -> Configuration:
+def _varied(own: Configuration, variant: Variant) -> Configuration:
     changed = {"settings": variant.settings, "cost_factor": variant.cost_factor}
-    return own.model_copy(update={**changed, "name": name or own.name})
+    return own.model_copy(update=changed)

@@ -172,7 +172,7 @@ def _shorter(wanted: Wanted) -> Iterator[Choice]:
             f"{factor:g} x the training: the best knobs of a short training may differ",
             "its noise is not known before it is calibrated",
         )
-        last = replace(_choice(own, varied.label, {}, *losses), changes=dict(varied.settings))
+        last = replace(_choice(own, varied.name, {}, *losses), changes=dict(varied.settings))
         if last.fits:
             break
     if last is not None:

@@ -300,7 +300,7 @@ def _planned(tier: TierPage) -> str:
         sure = f"{wanted.seeds} fresh seeds, with {1 - rules.go_level:.0%} confidence"
         said += [f"a Go needs a gain of {rules.go_gain:.1%} on {sure}"]
         if longer := wanted.long_run:
-            said += [f"after a Go {2 * longer.seeds} evaluations, {longer.variant.label}"]
+            said += [f"after a Go {2 * wanted.long_run_seeds} evaluations, {longer.name}"]
     return f"{'; '.join(said)}."
 
 

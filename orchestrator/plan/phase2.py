@@ -52,7 +52,6 @@ def followed(root: Path, config: Config, kind: str) -> Succession | None:
     shown = known_knobs(root, config.tuned, kind)
     source = Source(
         run_id=run_id,
-        head=state.head,
         grade="" if state.decided is None else state.decided.grade,
         point=point,
         added=added,

@@ -17,7 +17,6 @@ from budgets.plan import (
     Devices,
     Envelope,
     Limits,
-    LongRun,
     Phase,
     Plan,
     SearchMethod,
@@ -326,10 +325,8 @@ def confirmation_for(config: Config, source: Source | None = None) -> Confirmati
         raise ValueError(
             f"verdict.long_run: expected a factor above 1, or 0 for none, got {verdict.long_run:g}"
         )
-    controls, long_run = objective.controls(), None
-    longer = objective.scaled(verdict.long_run) if verdict.long_run else None
-    if longer is not None and verdict.long_run_seeds:
-        long_run = LongRun(seeds=verdict.long_run_seeds, variant=longer)
+    controls, seeds = objective.controls(), verdict.long_run_seeds
+    longer = objective.scaled(verdict.long_run) if verdict.long_run and seeds else None
     return Confirmation(
         seeds=verdict.confirm_seeds,
         picking_seeds=PICKING_SEEDS,
@@ -337,7 +334,8 @@ def confirmation_for(config: Config, source: Source | None = None) -> Confirmati
         control_seeds=min(CONTROL_SEEDS, verdict.confirm_seeds) if controls else 0,
         controls=controls,
         incumbent=None if source is None else source.point,
-        long_run=long_run,
+        long_run=longer,
+        long_run_seeds=0 if longer is None else seeds,
     )
 
 

@@ -249,7 +249,7 @@ def preflight(objective: Objective, plan: Plan) -> Iterator[str]:
     conditions = () if plan.campaign is None else plan.campaign.conditions
     others = [(condition.name, condition.settings) for condition in conditions]
     if plan.proxy is not None:
-        others.append((plan.proxy.variant.label, plan.proxy.variant.settings))
+        others.append((plan.proxy.name, plan.proxy.settings))
     for name, settings in others:
         other = registry.load(registry.varied(objective.spec, settings))
         try:

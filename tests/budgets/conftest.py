@@ -33,7 +33,6 @@ from budgets.plan import (
     Devices,
     Envelope,
     Limits,
-    LongRun,
     Plan,
     Sample,
     SearchPlan,
@@ -83,9 +82,7 @@ def small_plan(**fields: Any) -> Plan:
         "devices": Devices(
             count=2, kind="cpu", name="some processor", threads=1, memory_bytes=1 << 30
         ),
-        "calibration": Calibration(
-            samples=tuple(sample(score=1.0 + s) for s in (-0.1, 0.0, 0.1)), ledger="c" * 32
-        ),
+        "calibration": Calibration(samples=tuple(sample(score=1.0 + s) for s in (-0.1, 0.0, 0.1))),
         **fields,
     }
     return Plan.model_validate(values)
@@ -94,8 +91,8 @@ def small_plan(**fields: Any) -> Plan:
 PICKING, FRESH, ON_LONG_RUN = (11, 12, 13), tuple(range(21, 29)), (31, 32)
 """Seeds of a confirmation: to pick the winner on, to judge it on, and with more FLOPs."""
 
-OFF = Variant(label="synapses off", settings={"model": "gpt"})
-LONGER = Variant(label="4 x FLOPs", settings={"factor": 4}, cost_factor=4.0)
+OFF = Variant(name="synapses off", settings={"model": "gpt"})
+LONGER = Variant(name="4 x FLOPs", settings={"factor": 4}, cost_factor=4.0)
 
 
 def confirmation(**fields: Any) -> Confirmation:
@@ -106,7 +103,8 @@ def confirmation(**fields: Any) -> Confirmation:
         "best_candidates": 2,
         "control_seeds": 5,
         "controls": (OFF,),
-        "long_run": LongRun(seeds=len(ON_LONG_RUN), variant=LONGER),
+        "long_run": LONGER,
+        "long_run_seeds": len(ON_LONG_RUN),
         **fields,
     }
     return Confirmation.model_validate(values)
@@ -122,7 +120,7 @@ def confirmed_plan(**fields: Any) -> Plan:
         "nominal": envelope,
         "resolved": envelope,
         "caps": Caps(evaluations=12),
-        "calibration": Calibration(samples=tuple(sample(score=s) for s in scores), ledger="c" * 32),
+        "calibration": Calibration(samples=tuple(sample(score=s) for s in scores)),
         "confirmation": confirmation(),
         **fields,
     }

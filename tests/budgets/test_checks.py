@@ -16,7 +16,7 @@ from budgets.measurements import (
     certificate,
     liveness,
 )
-from budgets.plan import Calibration, Caps, Envelope, ProxyPlan
+from budgets.plan import Calibration, Caps, Envelope
 from budgets.rules import judge
 from budgets.schedule import blocking_batches, next_action, open_batches
 from objectives.api import Variant
@@ -149,10 +149,10 @@ NEARLY = (*RISING[:2], 1.35, 1.25, *RISING[4:])
 """One pair in the other order: tau-b 26 / 28."""
 
 
-def proxied(agreement: float = 0.5, **fields: Any) -> Story:
+def proxied(**fields: Any) -> Story:
     """The full evaluations are asked for, then the short ones."""
-    varied = Variant(label="a quarter", settings={"effort": 0.25}, cost_factor=0.25)
-    story = measuring(8, 1, proxy=ProxyPlan(variant=varied, agreement=agreement), **fields)
+    varied = Variant(name="a quarter", settings={"effort": 0.25}, cost_factor=0.25)
+    story = measuring(8, 1, proxy=varied, **fields)
     assert next_action(story.state) == "generation"
     story.ask(candidates=8)
     assert next_action(story.state) == "proxy"
@@ -197,11 +197,14 @@ def test_a_failed_candidate_is_the_worst_where_higher_is_better_too() -> None:
     assert found.tau == pytest.approx(-14 / 28)
 
 
-def test_the_lower_bound_decides_and_may_equal_what_is_asked() -> None:
+def test_the_lower_bound_decides_and_may_equal_what_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     lower = both(NEARLY).lower
     assert lower is not None
     for asked, holds in ((lower, True), (nextafter(lower, 1), False)):
-        assert both(NEARLY, agreement=asked).holds == holds
+        monkeypatch.setattr("budgets.measurements.LEAST_AGREEMENT", asked)
+        assert both(NEARLY).holds == holds
     assert both(NEARLY, evaluation_seed=8).lower != lower
 
 

@@ -9,12 +9,7 @@ A, B = ("a0", "a1"), ("b0", "b1", "b2")
 def campaign(*conditions: str, **factors: tuple[str, ...]) -> CampaignPlan:
     """Conditions named by their levels."""
     own = tuple(
-        Condition(
-            name=name,
-            settings={},
-            knobs={},
-            levels=dict(zip(factors, name.split(), strict=True)),
-        )
+        Condition(name=name, point=(), levels=dict(zip(factors, name.split(), strict=True)))
         for name in conditions
     )
     return CampaignPlan(name="toy", conditions=own, seeds=(1, 2, 3), factors=factors)

@@ -22,7 +22,7 @@ class Controlled(AnalyticObjective):
     """An analytic objective with a control of half the effort."""
 
     def controls(self) -> tuple[Variant, ...]:
-        return (Variant(label="half the effort", settings={"effort": 0.5}, cost_factor=0.5),)
+        return (Variant(name="half the effort", settings={"effort": 0.5}, cost_factor=0.5),)
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ def test_the_control_of_the_synaptic_model_is_plain_attention_at_the_same_points
     subject = objective(target_flops=3e8, space=space)
     (control,) = subject.controls()
     plain = variant(subject, control)
-    assert (control.label, control.cost_factor) == ("synapses off", 1.0)
+    assert (control.name, control.cost_factor) == ("synapses off", 1.0)
     assert (plain.config.model, plain.config.target_flops) == ("gpt", 3e8)
     assert plain.space == subject.space
     assert plain.fingerprint != subject.fingerprint

@@ -129,7 +129,7 @@ def test_a_search_is_short_only_once_a_check_has_shown_the_same_ranking(
     assert state.plan.objective.settings["effort"] == 0.25
     assert state.plan.confirmation is not None
     assert state.plan.confirmation.long_run is not None
-    assert state.plan.confirmation.long_run.variant.settings == {"effort": 1.0}
+    assert state.plan.confirmation.long_run.settings == {"effort": 1.0}
     assert verify(run).divergence is None
 
 

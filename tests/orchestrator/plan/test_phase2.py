@@ -81,7 +81,7 @@ def test_a_search_begins_where_the_earlier_one_ended(root: Path, run_search: Run
     assert plan.search.start == recommendation(earlier)
     assert np.array(plan.search.shape) == pytest.approx(np.array(seen.shape))
     assert plan.search.sigma0 == pytest.approx(seen.scale)
-    assert (plan.source.run_id, plan.source.head) == (SOURCE, earlier.head)
+    assert plan.source.run_id == SOURCE
     assert verify(result.directory).divergence is None
 
 
@@ -94,7 +94,7 @@ def test_learned_knobs_keep_their_block_and_the_others_get_the_first_step(
     factor = np.array(data.draw(st.lists(st.floats(-1, 1), min_size=9, max_size=9))).reshape(3, 3)
     seen = landscape((0.5,) * 3, scale, scale**2 * (factor @ factor.T + 0.1 * np.eye(3)))
     added = tuple(knob.name for knob in space.knobs[3:])
-    here: dict[str, Any] = {"run_id": SOURCE, "head": "", "grade": "go"}
+    here: dict[str, Any] = {"run_id": SOURCE, "grade": "go"}
     source = Source(**here, point=(0.5,) * dimension, added=added)
     taken = learned(source, seen, before, config_for("phase1", "min", objective(dimension)))
     assert np.mean(np.diag(np.array(taken.shape))) == pytest.approx(1.0)
