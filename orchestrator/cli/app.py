@@ -43,7 +43,7 @@ COMMANDS = (
             ("doctor", "doctor search.toml"), f"tier {MEASURES}"),
     Command("init", "plan:init", BEFORE, "A commented configuration file to begin with.",
             ("init --template phase1 --out search.toml",), ""),
-    Command("explain", "plan:explain", BEFORE, "Every value of a file, the knobs, what starts.",
+    Command("explain", "plan:explain", BEFORE, "Every value of a file, and the knobs.",
             ("explain search.toml",), "file objective preset settings as_json"),
     Command("calibrate", "measure:calibrate", BEFORE, "Measure the baseline: time, memory, noise.",
             ("calibrate", "calibrate search.toml --again"), f"{MEASURES} override reason"),

@@ -1,7 +1,6 @@
 """`doctor`, `init`, `explain` and `plan`: what is here, and what a run would spend."""
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -13,10 +12,7 @@ from typer import Context, Option
 from budgets.formatting import PROGRAM, command, counted, plain, shell_word, table
 from budgets.plan import Devices
 from budgets.storage import write_aside
-from objectives import api
-from objectives.program import ProgramObjective
 from objectives.registry import kind
-from objectives.secrets import redacted
 from orchestrator.cli.options import named_file, overrides_of, requested, resolved
 from orchestrator.cli.output import EXIT_BAD_INPUT, Answer
 from orchestrator.config import LONGEST_SHOWN, TRAINING, Config, as_shown
@@ -40,9 +36,7 @@ HOW = f"""#   {PROGRAM} explain THIS-FILE   every value, and where it is from
 #   {PROGRAM} plan THIS-FILE      what it would take, before anything is paid
 #   {PROGRAM} run THIS-FILE       runs it; the same command resumes
 """
-Template = Literal[
-    "smoke", "phase1", "phase2", "campaign", "factorial", "nanochat", "command", "function"
-]
+Template = Literal["smoke", "phase1", "phase2", "campaign", "factorial"]
 
 
 def init(
@@ -64,15 +58,11 @@ def init(
 
 
 def explain(context: Context) -> Answer:
-    """Show every value of a configuration, where it is from, and what it would start.
-
-    Writes nothing.
-    """
+    """Show every value of a configuration and where it is from, and the knobs. Writes nothing."""
     config = resolved(context)
     check_beginning(config)
     document, lines = explained(config)
-    start = start_of(config)
-    return Answer({**document, "evaluation": start}, page="\n".join([*lines, *start_lines(start)]))
+    return Answer(document, page="\n".join(lines))
 
 
 def explained(config: Config) -> tuple[dict[str, Any], list[str]]:
@@ -130,40 +120,6 @@ def _rows(config: Config, values: Mapping[str, Any]) -> Iterator[tuple[str, ...]
         if isinstance(value, Mapping) and len(json.dumps(value, default=str)) > LONGEST_SHOWN:
             parts = {f"{key}.{inner}": part for inner, part in value.items()}
         yield from ((plain(own), plain(as_shown(part)), source) for own, part in parts.items())
-
-
-def start_of(config: Config) -> dict[str, Any]:
-    """Return the program that an evaluation of the baseline starts, without secrets, as JSON.
-
-    `missing` is why it cannot start, or None.
-    """
-    objective, backend = config.tuned, config.backend
-    program, missing = None, None
-    device = "cuda" if backend.device == "cuda" else "cpu"
-    place = (Path(config.runs_dir) / "{evaluation directory}").absolute()
-    where = api.Context(place, device, backend.threads or 1, lambda _: None, "{attempt id}")
-    knobs = objective.space.decode(objective.space.baseline)
-    try:
-        if line := objective.command_line(knobs, config.evaluation.seed, where):
-            argv = [redacted(argument, os.environ) for argument in line.argv]
-            program = {"argv": argv, "directory": str(line.directory)}
-        if isinstance(objective, ProgramObjective):
-            objective.require_program()
-    except api.SetupError as error:
-        missing = str(error)
-    return {"program": program, "missing": missing}
-
-
-def start_lines(start: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the document of `start_of` as Markdown."""
-    yield from ("", "# One evaluation", "")
-    if program := start["program"]:
-        yield f"- It starts: {plain(' '.join(map(shell_word, program['argv'])))}"
-        yield f"- In: {plain(shell_word(program['directory']))}"
-    else:
-        yield "- It starts no program: it is called in the evaluation's own process."
-    if start["missing"]:
-        yield f"- **It cannot start:** {plain(start['missing'])}."
 
 
 def plan(

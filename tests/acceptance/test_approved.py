@@ -45,7 +45,7 @@ STORED_PAGES |= {
         "init --template campain",
     ],
 }
-TEMPLATES = "smoke phase1 phase2 campaign factorial nanochat command function"
+TEMPLATES = "smoke phase1 phase2 campaign factorial"
 SPHERE = "--objective sphere --set dimension=2 --set noise=0.01"
 MACHINE = "--workers 2 --set backend.threads=1 --device cpu"
 INLINE = f"{SPHERE} --executor inline {MACHINE}"
@@ -60,7 +60,7 @@ FIT = "plan --tier target --fit --window"
 HTML_PAGES = ["go", "statuses", "campaign"]
 NEW_PAGES = PAGES_OF_NEW_RUNS | {
     "templates": [f"init --template {name}" for name in TEMPLATES.split()],
-    "configuration": ["init --template command --out search.toml", "explain search.toml"],
+    "configuration": ["init --template phase1 --out search.toml", "explain search.toml"],
     "space": ["explain --set backend.device=cpu"],
     "plan-uncalibrated": [f"plan {INLINE}"],
     "plan-assumed": [

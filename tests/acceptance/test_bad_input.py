@@ -157,8 +157,6 @@ def test_it_is_refused_in_one_line(user: Product, row: str) -> None:
 def test_what_cannot_start_is_said_to_lack_what(user: Product) -> None:
     wrong = "--objective python:train:no_such"
     assert "no_such" in user(f"doctor function.toml {wrong}", code=2).out
-    assert "no_such" in user(f"explain function.toml {wrong}").out
-    assert user.json("explain function.toml")["evaluation"]["missing"] is None
 
 
 def test_with_json_the_error_is_a_document_too(user: Product) -> None:

@@ -64,14 +64,6 @@ def test_a_function_gets_what_was_promised_and_its_score_comes_back(product: Pro
     assert f"depth={depth}" in product("best --as flags").out.split()
 
 
-def test_the_template_fits_the_function_that_it_describes(product: Product) -> None:
-    product("init --template function --out search.toml")
-    steps = "len(range(budget)) + len(range(knobs['depth']))"
-    product.write("train.py", f"def evaluate(knobs, seed, budget): return knobs['lr'] + {steps}")
-    product(INLINE)
-    product.verify()
-
-
 def test_functions_of_one_name_and_commands_of_one_script_have_runs_of_their_own(
     product: Product,
 ) -> None:

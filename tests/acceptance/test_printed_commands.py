@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.product.product import PROGRAM, REPOSITORY, Product
 
 SESSION = (
-    *("init --template phase1", "init --template function --out 'my file.toml'"),
+    *("init --template phase1", "init --template factorial --out 'my file.toml'"),
     *2 * ("calibrate --objective sphere --executor inline",),
     "phase1 --tier target --set search.generations=3 --run-id one --objective sphere "
     "--executor inline",
