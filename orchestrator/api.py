@@ -25,7 +25,7 @@ from objectives.callable import spec_of
 from objectives.registry import CALLABLE
 from objectives.settings import in_words, unknown
 from objectives.space import DeclaredKnob, Knob
-from orchestrator.config import Config, Flags, Layers, assign, resolve
+from orchestrator.config import Config, Flags, assign, resolve
 from orchestrator.execution.api import INTERRUPTS
 from orchestrator.look.notebook import Result
 from orchestrator.look.reports import ReportFiles
@@ -149,7 +149,7 @@ def requested(
         "objective": (spec.name, "function"),
     }
     settings = options.get("settings", {})
-    config = resolve(Layers(None, [assign(*one)[1] for one in settings.items()], layered))
+    config = resolve(None, [assign(*one)[1] for one in settings.items()], layered)
     middle = "is compared with the middle of its range: no baseline was given"
     return config, tuple(f"{name} {middle}" for name in assumed)
 

@@ -1,16 +1,15 @@
 """The configuration: every key once, with its default, check, help and flag.
 
 A value comes from a layer, each above the one before: default < followed run < preset < profile <
-file < `--set` < flag < condition of a campaign. `Config.source` names it.
+file < `--set` < flag. `Config.source` names it.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, Self, get_type_hints
 
 import orjson
 from pydantic import (
@@ -29,8 +28,7 @@ from budgets.plan import Direction, Plan, PositiveSeed, SearchMethod, Thresholds
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from objectives.files import read_toml
-from objectives.secrets import redacted
-from objectives.settings import check_writable, cut, fault_in_words, shown, unknown
+from objectives.settings import check_writable, fault_in_words, shown, unknown
 from orchestrator.records.runs import RUNS_DIR
 
 Values = dict[str, Any]
@@ -44,10 +42,8 @@ VERDICT_SEEDS = 8
 
 LARGEST = 1e9  # hours, seconds or money; a larger number is a typing error
 MOST_SEEDS = 1000  # of one point
-LONGEST_SHOWN = 60  # characters of a table in one row
 
 Amount = Annotated[float, Field(gt=0, le=LARGEST)]
-Item = TypeVar("Item")
 Count = Annotated[int, Field(ge=1)]
 Seeds = Annotated[int, Field(ge=0, le=MOST_SEEDS)]
 
@@ -67,15 +63,6 @@ class Table(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True
     )
-
-
-def _one_line(text: str) -> str:
-    if not text or not text.isprintable():
-        raise ValueError("expected one printable line")
-    return text
-
-
-OneLine = Annotated[str, AfterValidator(_one_line)]
 
 
 class Search(Table):
@@ -160,17 +147,11 @@ def is_installed(tracker: str) -> bool:
     return found is not None and found.origin is not None
 
 
-def _each_once(values: list[Item]) -> list[Item]:
-    if twice := [value for value in dict.fromkeys(values) if values.count(value) > 1]:
-        raise ValueError(f"expected each once, {', '.join(map(str, twice))} is there twice")
-    return values
-
-
 class Campaign(Table):
     """Conditions on the same seeds. A file with this table is a campaign."""
 
     name: str | None = key(None, "The campaign's name; default: the file's.")
-    seeds: Annotated[list[PositiveSeed], AfterValidator(_each_once)] = key(
+    seeds: Annotated[list[PositiveSeed], AfterValidator(lambda own: [*dict.fromkeys(own)])] = key(
         [1], "Of evaluations.", min_length=1, max_length=MOST_SEEDS
     )
     parallel: bool = key(True, "Evaluate on all devices at once.")
@@ -191,7 +172,7 @@ class Slurm(Table):
 
     time: str | None = key(None, "Time limit; default: from the estimate.")
     sbatch: list[Directive] = key([], "More options of each job: --partition=gpu, --mem=32G.")
-    setup: list[OneLine] = key([], "Lines of shell code before the run.")
+    setup: list[str] = key([], "Lines of shell code before the run.")
     python: str | None = key(None, "The interpreter; default: the one that exports.")
 
 
@@ -210,22 +191,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
 }
 """Tables with fixed keys. `[training]` has the objective's, `[factors]` whatever is varied."""
 
-FREE = (TRAINING, FACTORS)
-TABLES = (*SECTIONS, *FREE)
-
-
-# The configuration
-
-
-@dataclass(frozen=True)
-class Layers:
-    """What was given, by where it was given."""
-
-    file: Path | None = None
-    assignments: Sequence[str] = ()  # of `--set`
-    flags: Flags = field(default_factory=dict)
-    cell: tuple[str, Values] = ("", {})  # of a campaign: its name, and what it changes
-    followed: tuple[str, Values] = ("", {})  # a run's name, and what it tuned
+TABLES = (*SECTIONS, TRAINING, FACTORS)
 
 
 class Config(Table):
@@ -235,7 +201,7 @@ class Config(Table):
         "nanochat", "nanochat (default), command, python:MODULE:NAME, ...", "-", "NAME"
     )
     direction: Direction = key("minimize", 'Or "maximize": higher scores are better.')
-    runs_dir: OneLine = key(RUNS_DIR, f"Runs; default: {RUNS_DIR}.", "-", "DIR")
+    runs_dir: str = key(RUNS_DIR, f"Runs; default: {RUNS_DIR}.", "-", "DIR")
     preset: str | None = key(None, "Named training settings.", "-", "NAME")
     profile: str | None = key(None, "Named settings that fit the memory.")
     training: dict[str, Any] = {}
@@ -250,22 +216,13 @@ class Config(Table):
     factors: dict[str, Any] = {}
     slurm: Slurm = Slurm()
 
-    _layers: Layers = PrivateAttr(default_factory=Layers)
+    _file: Path | None = PrivateAttr(None)
     _sources: Mapping[str, str] = PrivateAttr(default_factory=dict)
 
     @property
-    def layers(self) -> Layers:
-        """What it was made of."""
-        return self._layers
-
-    @property
     def file(self) -> Path | None:
-        return self._layers.file
-
-    @property
-    def sources(self) -> Mapping[str, str]:
-        """Where each given value is from."""
-        return self._sources
+        """The file that it was read from."""
+        return self._file
 
     def source(self, key: str) -> str:
         """Return where a value is from."""
@@ -289,9 +246,8 @@ class Config(Table):
         try:
             return registry.load(ObjectiveSpec(name=self.objective, settings=self.settings))
         except ValueError as error:
-            keys = (key for key in self._sources if key.startswith((f"{TRAINING}.", "objective")))
-            sources = ", ".join(sorted({self.source(key) for key in keys}))
-            place = f" ({sources})" if sources else ""
+            layers = {s for k, s in self._sources.items() if k.startswith((TRAINING, "objective"))}
+            place = f" ({', '.join(sorted(layers))})" if layers else ""
             raise ValueError(f"{error}{place}") from error
 
     def with_objective(self, objective: Objective) -> Self:
@@ -312,13 +268,11 @@ class Config(Table):
 
     def all_values(self) -> Values:
         """Return every value by its dotted key, defaults included."""
-        found: Values = {name: getattr(self, name) for name in TOP}
         settings = {**self.tuned.spec.settings, **self.alone}
-        found |= {f"{TRAINING}.{name}": value for name, value in settings.items()}
-        for table in SECTIONS:
-            if (section := getattr(self, table)) is not None:
-                found |= {f"{table}.{name}": own for name, own in section.model_dump().items()}
-        return found | {f"{FACTORS}.{name}": value for name, value in self.factors.items()}
+        sections = {name: own.model_dump() for name in SECTIONS if (own := getattr(self, name))}
+        tables = {TRAINING: settings, **sections, FACTORS: self.factors}
+        found = ((f"{name}.{key}", own[key]) for name, own in tables.items() for key in own)
+        return {**{name: getattr(self, name) for name in TOP}, **dict(found)}
 
 
 TOP = tuple(name for name in Config.model_fields if name not in TABLES)
@@ -329,6 +283,7 @@ class Flag(NamedTuple):
     """A key's option on a command line."""
 
     spelling: str
+    kind: Any  # its type
     about: str
     metavar: str | None
 
@@ -336,12 +291,16 @@ class Flag(NamedTuple):
 def _flags() -> Iterator[tuple[str, Flag]]:
     tables: dict[str, type[BaseModel]] = {"": Config, **SECTIONS}
     for table, model in tables.items():
+        kinds = get_type_hints(model)
         for name, own in model.model_fields.items():
             extra: Any = own.json_schema_extra
             if extra and (flag := extra["flag"]):
                 spelling = f"--{name.replace('_', '-')}" if flag == "-" else flag
                 about = own.description or ""
-                yield f"{table}.{name}".lstrip("."), Flag(spelling, about, extra["metavar"])
+                yield (
+                    f"{table}.{name}".lstrip("."),
+                    Flag(spelling, kinds[name] | None, about, extra["metavar"]),
+                )
 
 
 FLAGS = dict(_flags())
@@ -351,20 +310,29 @@ FLAGS = dict(_flags())
 # From layers to a configuration
 
 
-def resolve(layers: Layers) -> Config:
-    """Return one value for each key. Raises ValueError in one line: key, origin, what came."""
-    values, sources = _layered(layers)
-    for dotted, value in values.items():
-        _check_storable(dotted, value, sources[dotted])
-    kept = {k: v for k, v in values.items() if v is not None or k.startswith(FREE)}  # JSON's null
-    nested = _nested(kept)
+def resolve(
+    file: Path | None = None,
+    assignments: Sequence[str] = (),
+    flags: Flags | None = None,
+    followed: tuple[str, Values] = ("", {}),
+) -> Config:
+    """Return one value for each key: of a file, of `--set`, of flags.
+
+    `followed` is the run that it follows, and what that tuned. Raises ValueError in one line: key,
+    origin, what came.
+    """
+    values, sources = Values(), dict[str, str]()
+    for dotted, value, source in _layered(file, assignments, flags or {}, followed):
+        _check_storable(dotted, value, source)
+        values[dotted], sources[dotted] = value, source
+    nested = _nested(values)
     if nested.get(FACTORS):
         nested.setdefault("campaign", {})
     try:
         config = Config.model_validate(nested, strict=True)
     except ValidationError as error:
         raise ValueError("; ".join(_complaint(one, sources) for one in error.errors())) from error
-    config._layers, config._sources = layers, sources
+    config._file, config._sources = file, sources
     known = registry.settings_of(config.objective, config.training)
     for name in config.training:
         if name not in (names := (*known.model_fields, *known.alone)):
@@ -385,18 +353,17 @@ def _nested(values: Values) -> Values:
     return nested
 
 
-def _layered(layers: Layers) -> tuple[Values, dict[str, str]]:
-    """Return the values by dotted key, and where each is from."""
-    (run, tuned), (cell, changed) = layers.followed, layers.cell
-    document = {} if layers.file is None else read_document(layers.file)
-    assigned = parse_assignments(layers.assignments)
-    flags = {key: value for key, (value, _) in layers.flags.items()}
-    stack = [(f"run {run}", tuned), *_named(tuned | document | assigned | flags)]
-    stack += [(f"file {layers.file}", document), ("--set", assigned)]
-    stack += [(flag, {key: value}) for key, (value, flag) in layers.flags.items()]
-    stack += [(f"condition {cell}", changed)]
-    values = {key: value for _, layer in stack for key, value in layer.items()}
-    return values, {key: source for source, layer in stack for key in layer}
+def _layered(
+    file: Path | None, assignments: Sequence[str], flags: Flags, followed: tuple[str, Values]
+) -> Iterator[tuple[str, Any, str]]:
+    """Yield each key, its value and where that is from; a later one goes before an earlier one."""
+    layers = [] if file is None else [(f"file {file}", read_document(file))]
+    layers += [("--set", parse_assignments(assignments))]
+    layers += [(flag, {key: value}) for key, (value, flag) in flags.items()]
+    run, tuned = followed
+    said = dict(pair for own in (tuned, *(own for _, own in layers)) for pair in own.items())
+    for source, own in [(f"run {run}", tuned), *_named(said), *layers]:
+        yield from ((key, value, source) for key, value in own.items())
 
 
 def _named(values: Values) -> Iterator[tuple[str, Values]]:
@@ -407,10 +374,8 @@ def _named(values: Values) -> Iterator[tuple[str, Values]]:
     for kind, choices in (("preset", known.presets), ("profile", known.profiles)):
         if (name := values.get(kind)) is None:
             continue
-        if not choices:
-            raise ValueError(f"{kind}: {shown(objective)} has no {kind}s, got {shown(name)}")
         if str(name) not in choices:
-            raise unknown(kind, str(name), choices)
+            raise unknown(f"{objective} {kind}", str(name), choices)
         yield f"{kind} {name}", {f"{TRAINING}.{k}": value for k, value in choices[name].items()}
 
 
@@ -419,9 +384,7 @@ def _check_storable(dotted: str, value: Any, source: str) -> None:
     try:
         orjson.dumps(value)
     except TypeError as error:  # a longer integer, half a character
-        raise ValueError(
-            f"{source}: {dotted}: expected what JSON can hold, got {shown(value)}: {error}"
-        ) from error
+        raise ValueError(f"{source}: {dotted}: {error}, got {shown(value)}") from error
     if not dotted.startswith(f"{TRAINING}."):  # the objective checks its own
         check_writable(f"{source}: {dotted}", value)
 
@@ -445,24 +408,22 @@ def _complaint(fault: ErrorDetails, sources: Mapping[str, str]) -> str:
 
 def read_document(file: Path) -> Values:
     """Return the values of a TOML file, by dotted key. Raises ValueError if it is none."""
-    return each_once(flattened(read_toml(file, str(file)), str(file)), str(file))
+    return dict(flattened(read_toml(file, str(file)), str(file)))
 
 
 def parse_assignments(assignments: Sequence[str]) -> Values:
     """Return the values of "a.b=c": JSON, or else text; without a dot a key is of `[training]`.
 
-    Raises ValueError unless each is an assignment, made once.
+    Raises ValueError unless each is an assignment.
     """
-    return each_once(map(_assignment, assignments), "--set")
-
-
-def _assignment(assignment: str) -> tuple[str, Any]:
-    name, equals, text = assignment.partition("=")
-    key = name.strip()
-    if not equals or not key:
-        raise ValueError(f"--set: expected KEY=VALUE, got {shown(assignment)}")
-    is_setting = "." not in key and key not in TOP
-    return f"{TRAINING}.{key}" if is_setting else key, _json_or_text(text)
+    values: Values = {}
+    for assignment in assignments:
+        name, equals, text = assignment.partition("=")
+        key = name.strip()
+        if not equals or not key:
+            raise ValueError(f"--set: expected KEY=VALUE, got {shown(assignment)}")
+        values[key if "." in key or key in TOP else f"{TRAINING}.{key}"] = _json_or_text(text)
+    return values
 
 
 def _json_or_text(value: str) -> Any:
@@ -470,16 +431,6 @@ def _json_or_text(value: str) -> Any:
         return json.loads(value, parse_constant=str)
     except (ValueError, RecursionError):
         return value
-
-
-def each_once(pairs: Iterable[tuple[str, Any]], place: str) -> Values:
-    """Return the pairs as values. Raises ValueError on a key that is there twice."""
-    values: Values = {}
-    for key, value in pairs:
-        if key in values:
-            raise ValueError(f"{place}: {key} is given twice")
-        values[key] = value
-    return values
 
 
 def flattened(document: Mapping[str, Any], place: str) -> Iterator[tuple[str, Any]]:
@@ -493,13 +444,8 @@ def flattened(document: Mapping[str, Any], place: str) -> Iterator[tuple[str, An
         elif not isinstance(value, dict):
             raise ValueError(f"{place}: {name}: expected a table [{name}], got {shown(value)}")
         else:
-            if name == "campaign" and not value:
-                yield "campaign.controls", True  # the default: an empty table makes a campaign too
-            for key, inner in value.items():
-                if name == FACTORS and key in TABLES and isinstance(inner, dict):
-                    yield from ((f"{name}.{key}.{own}", levels) for own, levels in inner.items())
-                else:
-                    yield f"{name}.{key}", inner
+            inner = flattened(value, f"{place}: {name}") if name == FACTORS else value.items()
+            yield from ((f"{name}.{key}", own) for key, own in inner)
 
 
 # What is printed and written
@@ -523,30 +469,22 @@ def as_shown(value: Any) -> str:
     """Return the value as a table shows it; `-` where nothing is set."""
     if value is None or value == "":
         return "-"
-    if isinstance(value, float):
-        return format_value(value)
-    text = value if isinstance(value, str) else json.dumps(value, default=str)
-    has_tables = isinstance(value, list) and any(isinstance(part, Mapping) for part in value)
-    return cut(text, LONGEST_SHOWN) if has_tables else text
+    return value if isinstance(value, str) else format_value(value)
 
 
 def objective_words(plan: Plan) -> Iterator[str]:
     """Yield what a run tunes, as options of a command that tunes the same.
 
-    Raises ValueError where a setting may be a secret.
+    Raises ValueError on an objective that no longer exists.
     """
     spec = plan.objective
-    registry.settings_of(spec.name)  # raises ValueError on one that no longer exists
+    registry.settings_of(spec.name)
     if spec.name != Config.model_fields["objective"].default:
         yield from ("--objective", spec.name)
     if plan.direction != Config.model_fields["direction"].default:
         yield from assign("direction", plan.direction)
     for name, value in registry.unusual(spec).items():
-        dotted = f"{TRAINING}.{name}" if name in TOP or "." in name else name
-        words = assign(dotted, value)
-        if redacted(words[1], {}) != words[1]:
-            raise ValueError(f"the setting {name} holds what may be a secret")
-        yield from words
+        yield from assign(f"{TRAINING}.{name}" if name in TOP or "." in name else name, value)
 
 
 def to_toml(values: Mapping[str, Any], *comments: str) -> str:

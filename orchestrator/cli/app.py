@@ -6,7 +6,7 @@ import signal
 import sys
 from contextlib import suppress
 from importlib import import_module
-from inspect import getdoc
+from inspect import Parameter, Signature, getdoc, signature
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -28,7 +28,7 @@ class Command(NamedTuple):
     section: str
     about: str  # its line in the list of commands; its own help is the function's docstring
     examples: tuple[str, ...]
-    options: str = "as_json"  # names of parameters of `options.shared` that it takes
+    options: str = "as_json"  # names of options in `options.SHARED`
 
 
 MEASURES = "file objective settings runs_dir executor address device workers as_json"
@@ -121,30 +121,29 @@ class _Group(_Untyped, TyperGroup):
 
 def _imported(entry: Command) -> Any:
     """Return the command with its own options and those it shares with others."""
-    module, _, name = entry.place.partition(":")
-    command = _made(getattr(import_module(f"orchestrator.cli.{module}"), name), entry)
-    run, own, names = command.callback, [one.name for one in command.params], entry.options.split()
-    if names:
-        from orchestrator.cli.options import shared  # imports pydantic
+    from orchestrator.cli.options import shared  # imports pydantic
 
-        declared = {param.name: param for param in _made(shared, entry).params}
-        command.params[:0] = [declared[name] for name in names if name != "as_json"]
-        command.params += [declared[name] for name in names if name == "as_json"]
+    module, _, function = entry.place.partition(":")
+    run = getattr(import_module(f"orchestrator.cli.{module}"), function)
+    own = signature(run).parameters
 
-    def answered(as_json: bool = False, **values: Any) -> int | None:
+    def answered(**values: Any) -> int | None:
         found = run(**{name: values[name] for name in own})
-        return show(found, as_json=as_json) if isinstance(found, Answer) else found
+        return (
+            show(found, as_json=values.get("as_json", False))
+            if isinstance(found, Answer)
+            else found
+        )
 
-    command.callback = answered
-    return command
-
-
-def _made(function: Any, entry: Command) -> Any:
+    taken = [*map(shared, entry.options.split()), *own.values()]
+    taken = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in taken]
+    taken.sort(key=lambda one: one.name == "as_json")
+    answered.__signature__ = Signature(taken)  # type: ignore[attr-defined]
     alone = typer.Typer(add_completion=False)
     alone.command(
-        entry.name.split()[-1], cls=_Command, help=" ".join((getdoc(function) or "").split()),
+        entry.name.split()[-1], cls=_Command, help=" ".join((getdoc(run) or "").split()),
         epilog=_examples(*entry.examples), context_settings=HELP,
-    )(function)  # fmt: skip
+    )(answered)  # fmt: skip
     return typer.main.get_command(alone)
 
 

@@ -3,86 +3,75 @@
 What a flag is called, takes and says is declared with its key, in `orchestrator/config.py`.
 """
 
-from dataclasses import replace
+from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Argument, Context, Option
 
 from budgets.formatting import command
-from budgets.plan import Tier, VariantName
-from budgets.rules import DECISIONS
 from objectives import registry
 from objectives.secrets import redacted
-from orchestrator.config import FLAGS, Config, Flags, Layers, parse_assignments, resolve
+from orchestrator.config import FLAGS, Config, Flags, parse_assignments, resolve
 from orchestrator.records.runs import RUNS_DIR, find_run, load_state
 
 STDOUT = Path("-")
-KEYS = {flag.spelling: key for key, flag in FLAGS.items()}
-"""The configuration key of each flag."""
+BOXES = {"budget": "At most", "backend": "Machine", "evaluation": "Machine"}
+"""Of a command's help, by the table of a flag's key."""
+
+KEYS = {key.rpartition(".")[2]: key for key in FLAGS}
+"""The configuration key of each flag, by the name of its parameter."""
 
 
-# Options that several commands share
+def _of_key(name: str) -> Any:
+    key = KEYS[name]
+    flag, box = FLAGS[key], BOXES.get(key.partition(".")[0])
+    return Annotated[
+        flag.kind,
+        Option(
+            flag.spelling, metavar=flag.metavar, help=flag.about, rich_help_panel=box,
+            show_default=False,  # the help says it
+        ),
+    ]  # fmt: skip
 
 
-def _flag(key: str, section: str | None = None) -> Any:
-    flag = FLAGS[key]
-    return Option(
-        flag.spelling, metavar=flag.metavar, help=flag.about, rich_help_panel=section,
-        show_default=False,  # the help says it
-    )  # fmt: skip
-
+SHARED = {
+    **{name: _of_key(name) for name in KEYS},
+    "file": Annotated[
+        Path | None, Argument(metavar="FILE", help="A configuration in TOML: see init, explain.")
+    ],
+    "settings": Annotated[
+        list[str] | None,
+        Option("--set", metavar="KEY=VALUE", help="Any key that explain shows. Repeatable."),
+    ],
+    "override": Annotated[
+        list[str] | None,
+        Option("--override", metavar="RULE", help="Go on past this rule. Repeatable."),
+    ],
+    "reason": Annotated[
+        str | None, Option("--reason", metavar="TEXT", help="Why; goes on record.")
+    ],
+    "as_json": Annotated[bool, Option("--json", help="Print one JSON document.")],
+}
+"""Options that several commands take, by the names that `app.COMMANDS` lists."""
 
 ROOT = Path(RUNS_DIR)
-Root = Annotated[Path, _flag("runs_dir")]
+Root = Annotated[Path, SHARED["runs_dir"].__metadata__[0]]
 RunName = Annotated[
     str | None, Argument(metavar="RUN", help="Run id or directory; default: the latest.")
 ]
-AT_MOST, MACHINE = "At most", "Machine"
 
 
-def shared(
-    file: Annotated[
-        Path | None, Argument(metavar="FILE", help="A configuration in TOML: see init, explain.")
-    ] = None,
-    tier: Annotated[Tier | None, _flag("search.tier")] = None,
-    run_id: Annotated[str | None, _flag("search.run_id")] = None,
-    seed: Annotated[int | None, _flag("search.seed")] = None,
-    follows: Annotated[str | None, _flag("search.follows")] = None,
-    variant: Annotated[VariantName | None, _flag("search.variant")] = None,
-    objective: Annotated[str | None, _flag("objective")] = None,
-    preset: Annotated[str | None, _flag("preset")] = None,
-    settings: Annotated[
-        list[str] | None,
-        Option("--set", metavar="KEY=VALUE", help="Any key that explain shows. Repeatable."),
-    ] = None,
-    runs_dir: Annotated[str | None, _flag("runs_dir")] = None,
-    max_evals: Annotated[int | None, _flag("budget.max_evals", AT_MOST)] = None,
-    max_device_hours: Annotated[float | None, _flag("budget.max_device_hours", AT_MOST)] = None,
-    max_hours: Annotated[float | None, _flag("budget.max_hours", AT_MOST)] = None,
-    max_cost: Annotated[float | None, _flag("budget.max_cost", AT_MOST)] = None,
-    window: Annotated[str | None, _flag("budget.window", AT_MOST)] = None,
-    executor: Annotated[str | None, _flag("backend.executor", MACHINE)] = None,
-    address: Annotated[str | None, _flag("backend.address", MACHINE)] = None,
-    device: Annotated[str | None, _flag("backend.device", MACHINE)] = None,
-    workers: Annotated[int | None, _flag("backend.workers", MACHINE)] = None,
-    assume_eval_seconds: Annotated[
-        float | None, _flag("evaluation.assume_eval_seconds", MACHINE)
-    ] = None,
-    override: Annotated[
-        list[str] | None,
-        Option("--override", metavar="RULE", help="Go on past this rule. Repeatable."),
-    ] = None,
-    reason: Annotated[str, Option("--reason", metavar="TEXT", help="Why; goes on record.")] = "",
-    as_json: Annotated[bool, Option("--json", help="Print one JSON document.")] = False,
-) -> None:
-    """Declare the shared options, by the names that `app.COMMANDS` lists. It is never called."""
+def shared(name: str) -> Parameter:
+    """Return the parameter of a command that is that shared option."""
+    default = False if name == "as_json" else None
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=SHARED[name])
 
 
 def given(context: Context) -> Flags:
     """Return the flags that were typed, by key; without a flag an option is None."""
-    typed = {param.opts[0]: context.params[str(param.name)] for param in context.command.params}
-    return {KEYS[f]: (value, f) for f, value in typed.items() if f in KEYS and value is not None}
+    typed = {KEYS[name]: value for name, value in context.params.items() if name in KEYS}
+    return {k: (value, FLAGS[k].spelling) for k, value in typed.items() if value is not None}
 
 
 def resolved(context: Context, more: Flags | None = None) -> Config:
@@ -91,18 +80,12 @@ def resolved(context: Context, more: Flags | None = None) -> Config:
     A phase 2 that names no objective has that of the run that it follows.
     """
     file: Path | None = context.params.get("file")
-    layers = Layers(file, context.params.get("settings") or (), {**(more or {}), **given(context)})
-    said = parse_assignments(layers.assignments)
-    said |= {key: value for key, (value, _) in layers.flags.items()}
+    assignments, flags = context.params.get("settings") or (), {**(more or {}), **given(context)}
+    said = parse_assignments(assignments) | {key: value for key, (value, _) in flags.items()}
+    followed = ("", dict[str, Any]())
     if file is None and "objective" not in said and said.get("search.phase") == "phase2":
-        layers = replace(layers, followed=_tuned_by(said))
-    config = resolve(layers)
-    if config.campaign is not None and file is None:
-        raise ValueError(
-            "--set: a campaign is described in a file, got [campaign] or [factors] alone. Begin "
-            f"with one: {command('init', '--template', 'campaign')}"
-        )
-    return config
+        followed = _tuned_by(said)
+    return resolve(file, assignments, flags, followed)
 
 
 def _tuned_by(said: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -131,28 +114,12 @@ def requested(context: Context, phase: str | None = None) -> Config:
     if config.campaign is not None and phase is not None:
         other = command("run", str(config.file))
         raise ValueError(f"{config.file} describes a campaign, not a search: {other}")
-    _refuse_what_is_ignored(config)
     check_beginning(config)
     if config.search.proxy is None:
         return config
     from orchestrator.matrix.check_commands import on_shorter_evaluations
 
     return on_shorter_evaluations(config)
-
-
-def _refuse_what_is_ignored(config: Config) -> None:
-    """Raise ValueError on a flag or --set that a campaign, or tier min, has no use for."""
-    ignored: tuple[str, ...]
-    if config.campaign is not None:
-        ignored, why = ("search.", "verdict."), "is for a search, not a campaign"
-    elif (config.search.phase, config.search.tier) == ("phase1", "min"):
-        ignored, why = ("verdict.",), "is for a verdict: tier min has none"
-    else:
-        return
-    for key, source in config.sources.items():
-        if key.startswith(ignored) and source.startswith("--"):
-            flag = f"--set {key}" if source == "--set" else source
-            raise ValueError(f"{flag} {why}. Leave it out")
 
 
 # Checks of what was typed
@@ -163,15 +130,12 @@ def overrides_of(context: Context) -> tuple[tuple[str, str], ...]:
     rules, reason = context.params["override"] or (), reason_of(context)
     if bool(rules) != bool(reason.strip()):
         raise ValueError("--override RULE and --reason TEXT go on record together, got one of them")
-    for rule in rules:
-        if rule not in DECISIONS:
-            raise ValueError(f"--override {rule}: expected one of {', '.join(DECISIONS)}")
     return tuple((rule, reason) for rule in rules)
 
 
 def reason_of(context: Context) -> str:
     """Return the reason that was given. Raises ValueError if no ledger should keep it."""
-    reason: str = context.params["reason"]
+    reason: str = context.params["reason"] or ""
     if not reason.isprintable() or redacted(reason, {}) != reason:
         raise ValueError(
             f"--reason goes on record: expected one printable line without secrets, got {reason!r}"

@@ -1,6 +1,5 @@
 """`doctor`, `init`, `explain` and `plan`: what is here, and what a run would spend."""
 
-import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -13,9 +12,10 @@ from budgets.formatting import PROGRAM, command, counted, plain, shell_word, tab
 from budgets.plan import Devices
 from budgets.storage import write_aside
 from objectives.registry import kind
+from objectives.settings import cut
 from orchestrator.cli.options import named_file, overrides_of, requested, resolved
 from orchestrator.cli.output import EXIT_BAD_INPUT, Answer
-from orchestrator.config import LONGEST_SHOWN, TRAINING, Config, as_shown
+from orchestrator.config import TRAINING, Config, as_shown
 from orchestrator.plan.resolve import check_beginning, slots_of
 
 
@@ -101,25 +101,22 @@ def explained(config: Config) -> tuple[dict[str, Any], list[str]]:
     return document, lines
 
 
+LONGEST_SHOWN = 200  # characters of a value
 BUDGET = ("target_flops", "num_batches", "num_epochs")
 """Settings of how long to train. The first that is set decides."""
 
 
 def _rows(config: Config, values: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    """Yield key, value and origin; a long table as a value has a row for each part."""
+    """Yield key, value and origin; a table as a value has a row for each part."""
     settings = config.tuned.spec.settings
-    budgets = [name for name in BUDGET if settings.get(name) is not None]
+    budgets = [f"{TRAINING}.{name}" for name in BUDGET if settings.get(name) is not None]
     for key, value in values.items():
-        table_name, _, name = key.partition(".")
         source = plain(config.source(key))
-        if table_name == TRAINING and name in config.alone:
-            source += ", for a training by itself"
-        elif table_name == TRAINING and name in budgets[1:]:
+        if key in budgets[1:]:
             source += f", not used: {budgets[0]} comes first"
-        parts = {key: value}
-        if isinstance(value, Mapping) and len(json.dumps(value, default=str)) > LONGEST_SHOWN:
-            parts = {f"{key}.{inner}": part for inner, part in value.items()}
-        yield from ((plain(own), plain(as_shown(part)), source) for own, part in parts.items())
+        parts = {f"{key}.{k}": own for k, own in value.items()} if isinstance(value, dict) else {}
+        for name, part in (parts or {key: value}).items():
+            yield plain(name), plain(cut(as_shown(part), LONGEST_SHOWN)), source
 
 
 def plan(

@@ -6,8 +6,7 @@ controls: the configuration itself and the objective's own.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import product
 from math import floor
@@ -26,10 +25,8 @@ from orchestrator.config import (
     Config,
     Values,
     as_shown,
-    each_once,
     flattened,
     format_value,
-    resolve,
 )
 from orchestrator.matrix.carry_out import Matrix
 from orchestrator.plan.forecast import relative_flops, times_here
@@ -124,7 +121,8 @@ def changed_by(condition: Condition) -> Values:
 
 def config_of(config: Config, condition: Condition) -> Config:
     """Return the configuration of that condition alone."""
-    return resolve(replace(config.layers, cell=(condition.name, changed_by(condition))))
+    varied = registry.varied(config.tuned.spec, condition.settings)
+    return config.with_objective(registry.load(varied))
 
 
 # Factors and conditions
@@ -162,6 +160,16 @@ def _settings(given: Mapping[str, Any], place: str) -> Values:
     """
     pairs = flattened(given, place)
     return each_once([(key.removeprefix(f"{TRAINING}."), value) for key, value in pairs], place)
+
+
+def each_once(pairs: Iterable[tuple[str, Any]], place: str) -> Values:
+    """Return the pairs as values. Raises ValueError on a key that is there twice."""
+    values: Values = {}
+    for key, value in pairs:
+        if key in values:
+            raise ValueError(f"{place}: {key} is given twice")
+        values[key] = value
+    return values
 
 
 def _factorial(factors: Factors) -> Iterator[Condition]:

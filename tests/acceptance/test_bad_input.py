@@ -50,7 +50,6 @@ phase1 --tier min {RUN} --set search.population=1       | 1
 phase1 --tier min {RUN} --set backend.threads=100000    | 100000
 phase1 --tier min --objective sphere --executor dask    | inline
 phase1 --tier min {RUN} --device tpu                    | tpu
-phase1 --tier min {RUN} --set verdict.confirm_seeds=8   | verdict
 phase1 --tier min {RUN} --run-id a/b                    | a/b
 phase1 --tier min {RUN} --override patience --reason x  | no such run
 phase1 --tier min {RUN} --seed 0                        | seed
@@ -62,7 +61,7 @@ phase1 --tier min {RUN} --colour red                    | colour
 phase1 --tier min {RUN} --address h:1                   | inline
 phase1 --tier min {RUN} --window 0h                     | --window: expected more than no time
 phase1 --tier min {RUN} --window 99999999d              | 100000h
-phase1 --tier min {RUN} --preset quick                  | presets
+phase1 --tier min {RUN} --preset quick                  | preset
 phase1 --tier min --set target_flops=1e9 --workers 1    | target_flops
 phase1 --tier min latin1.toml                           | latin1.toml
 {FIRST} --set dimension=3                               | dimension
@@ -74,11 +73,9 @@ phase2 --tier min --variant robust --from first {RUN}   | verdict
 run                                                     | --tier
 run good.toml --config good.toml                        | No such option
 run good.toml good.toml                                 | unexpected extra argument
-run good.toml --set factors.noise=[0.1] --tier min      | --tier is for a search
 run good.toml --set factors.noise=[]                    | factors.noise: expected a list of values
 run good.toml --set campaign.name=a                     | a campaign needs conditions
 phase1 good.toml --set campaign.name=a                  | describes a campaign
-calibrate --set campaign.seeds=[1]                      | a campaign is described in a file
 phase1 --tier min --objective command                   | argv
 plan good.toml --window 10m                             | safety margin of 1800 s
 run folder                                              | folder

@@ -28,7 +28,6 @@ from orchestrator.config import (
     SECTIONS,
     TOP,
     Config,
-    Layers,
     flattened,
     format_value,
     parse_assignments,
@@ -75,11 +74,9 @@ def test_the_later_layer_has_the_last_word_and_is_named(
     layers: tuple[str, ...], write: Write
 ) -> None:
     own = resolve(
-        Layers(
-            write("[training]\nmicro_batch_size = 5\n" if "file" in layers else ""),
-            ["training.micro_batch_size=6"] if "--set" in layers else (),
-            {key: (NAMES[key], f"--{key}") for key in NAMES if key in layers},
-        )
+        write("[training]\nmicro_batch_size = 5\n" if "file" in layers else ""),
+        ["training.micro_batch_size=6"] if "--set" in layers else (),
+        {key: (NAMES[key], f"--{key}") for key in NAMES if key in layers},
     )
 
     last = layers[-1] if layers else "default"
@@ -90,16 +87,13 @@ def test_the_later_layer_has_the_last_word_and_is_named(
     assert own.tuned.spec.settings["micro_batch_size"] == said["value"]
 
 
-def test_a_flag_goes_before_all_others_and_a_condition_before_a_flag(write: Write) -> None:
+def test_a_flag_goes_before_all_others(write: Write) -> None:
     file = write('objective = "sphere"\npreset = "quick"\n[search]\nseed = 5\n')
     flags = {"search.seed": (7, "--seed"), "objective": ("nanochat", "--objective")}
     sets = ("search.seed=6", "preset=high")
-    own = resolve(Layers(file, sets, flags))
+    own = resolve(file, sets, flags)
     assert (own.search.seed, own.source("search.seed")) == (7, "--seed")
     assert own.source("training.micro_batch_size") == "preset high"
-    cell = resolve(Layers(file, sets, flags, cell=("deep", {"search.seed": 8})))
-    assert (cell.search.seed, cell.source("search.seed")) == (8, "condition deep")
-    assert own.search.seed == 7
 
 
 def test_every_key_with_an_option_is_read_from_the_command_line(
@@ -112,7 +106,7 @@ def test_every_key_with_an_option_is_read_from_the_command_line(
 
 
 def test_what_no_evaluation_has_is_set_aside(write: Write) -> None:
-    own = resolve(Layers(write("[training]\nkeep_checkpoints = 2\nn_embd = 64\n")))
+    own = resolve(write("[training]\nkeep_checkpoints = 2\nn_embd = 64\n"))
     assert own.alone == {"keep_checkpoints": 2}
     assert "keep_checkpoints" not in own.tuned.spec.settings
     assert values_of(own)["training.keep_checkpoints"]["value"] == 2
@@ -207,13 +201,11 @@ REFUSED = [
     ("thresholds.go_gian = 0.1", "[thresholds] (file run.toml) 'go_gian'. Did you mean 'go_gain'?"),
     ("seed = 3", "unknown key (file run.toml) 'seed'"),
     ("[training]\nn_embed = 64", "setting (file run.toml) 'n_embed'. Did you mean 'n_embd'?"),
-    ("preset='quik'", "unknown preset 'quik'. Did you mean 'quick'?"),
-    ("objective='sphere'\npreset='quick'", "preset: 'sphere' has no presets, got 'quick'"),
-    ("'search.tier' = 'min'\n[search]\ntier = 'max'", "run.toml: search.tier is given twice"),
+    ("preset='quik'", "unknown nanochat preset 'quik'. Did you mean 'quick'?"),
+    ("objective='sphere'\npreset='quick'", "unknown sphere preset 'quick'"),
     ("search = 3", "run.toml: search: expected a table [search], got 3"),
     ("search.sigma0 = nan", "search.sigma0: Input should be a finite number, got nan"),
     ("thresholds.go_seeds = true", "thresholds.go_seeds: expected a whole number"),
-    ("runs_dir = '''a\nb'''", "file run.toml: runs_dir: expected one printable line, got 'a\\nb'"),
     ("objective='sphere'\ntraining.noise = 'much'", "noise: expected a number"),
     ("objective='sphere'\ntraining.noise = 'much'", "(file run.toml)"),
     ("[search]\nseed = 0\ntier = 'all'", "; file run.toml: search.seed: "),
@@ -228,7 +220,7 @@ def test_what_a_file_may_not_say_is_refused_in_a_line_that_names_it(
 ) -> None:
     tomllib.loads(text)
     with pytest.raises(ValueError, match=r".") as raised:
-        check_beginning(resolve(Layers(write(text))))
+        check_beginning(resolve(write(text)))
     line = str(raised.value)
     assert said in line
     assert line.isprintable()
@@ -237,7 +229,6 @@ def test_what_a_file_may_not_say_is_refused_in_a_line_that_names_it(
 
 ASSIGNED = [
     ("search.tier", "--set: expected KEY=VALUE, got 'search.tier'"),
-    ("noise=0.01 | training.noise=0.02", "--set: training.noise is given twice"),
     ("serach.seed=3", "unknown key (--set) 'serach'. Did you mean 'search'?"),
     ("search.seed=three", "--set: search.seed: expected a whole number, got 'three'"),
     ("search.sigma0=NaN", "--set: search.sigma0: expected a number, got 'NaN'"),
@@ -249,7 +240,7 @@ ASSIGNED = [
 @pytest.mark.parametrize(("sets", "said"), ASSIGNED, ids=range(len(ASSIGNED)))
 def test_an_assignment_that_is_none_is_refused(sets: str, said: str, write: Write) -> None:
     with pytest.raises(ValueError, match=r".") as raised:
-        check_beginning(resolve(Layers(write(SPHERE), sets.split(" | "))))
+        check_beginning(resolve(write(SPHERE), sets.split(" | ")))
     assert said in str(raised.value)
     assert "correct@" not in str(raised.value)
 
@@ -331,10 +322,10 @@ def written(values: Some) -> str:
     return tomlkit.dumps(document)
 
 
-def shown(given: Layers) -> Config | None:
+def shown(file: Path) -> Config | None:
     """It can be shown in either form, or is refused with a reason."""
     try:
-        resolved = resolve(given)
+        resolved = resolve(file)
         check_beginning(resolved)
         document, lines = explained(resolved)
     except ValueError:
@@ -358,6 +349,6 @@ def test_any_file_is_shown_or_refused(values: Some) -> None:
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "run.toml"
         file.write_text(written(values), encoding="utf-8")
-        if (resolved := shown(Layers(file))) is not None:
+        if (resolved := shown(file)) is not None:
             given = {".".join(filter(None, key)) for key in values}
             assert all(resolved.source(key) != "default" for key in given if "slurm." in key)

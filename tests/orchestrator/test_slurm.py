@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import ValidationError
 
-from orchestrator.config import Layers, Slurm, resolve
+from orchestrator.config import Slurm, resolve
 from orchestrator.slurm import Job, export_of, files_of, write
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def test_a_hostile_path_stays_one_quoted_value(
     odd.mkdir(parents=True)
     monkeypatch.chdir(odd)
     (odd / "file.toml").write_text(SEARCH)
-    made = export_of(resolve(Layers(file=Path("file.toml"), assignments=["slurm.python=./py"])))
+    made = export_of(resolve(file=Path("file.toml"), assignments=["slurm.python=./py"]))
     code = files_of(made)[f"{RUN}/run.slurm"].split("set -u\n")[0]
     probe = code + 'printf "%s|" "$run_dir" "$work_dir" "$python"'
     said = subprocess.run(["/bin/bash", "-c", probe], cwd=tmp_path, capture_output=True, check=True)
@@ -148,7 +148,7 @@ def test_a_limit_follows_from_the_estimate(tmp_path: Path) -> None:
     def jobs(text: str, seconds: float) -> tuple[Job, ...]:
         file = tmp_path / "file.toml"
         file.write_text(assuming(text.replace('time = "1h"', ""), seconds))
-        return export_of(resolve(Layers(file=file))).jobs
+        return export_of(resolve(file=file)).jobs
 
     # 1.25 h, 10 + 5 min, up to 5 min
     assert {job.limit_seconds for job in jobs(FACTORIAL, 3600.0)} == {5400}

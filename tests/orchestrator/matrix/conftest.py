@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.config import Layers, resolve
+from orchestrator.config import resolve
 from orchestrator.matrix.campaign import campaign_from, campaign_matrix
 from orchestrator.matrix.carry_out import carry_out
 from tests.asking import config_for
@@ -21,7 +21,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "campaign.seeds": [1, 2],
         "factors.noise": [0.01, 0.02],
     }
-    config = resolve(Layers(flags={key: (value, "--set") for key, value in said.items()}))
+    config = resolve(flags={key: (value, "--set") for key, value in said.items()})
     request = campaign_matrix(config_for("campaign", "min", config.tuned), campaign_from(config))
     with make_session(tmp_path_factory.mktemp("made")) as session:
         return carry_out(request, session, session.engine.slots()).directory

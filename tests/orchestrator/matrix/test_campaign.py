@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from budgets.plan import CampaignPlan
-from orchestrator.config import Config, Layers, resolve
+from orchestrator.config import Config, resolve
 from orchestrator.matrix.campaign import SAFE_NAME, Staggered, campaign_from, changed_by, factors_of
 from orchestrator.matrix.manifest import MANIFEST
 from orchestrator.verify import verify
@@ -161,7 +161,7 @@ def describe(tmp_path: Path) -> Describe:
     def of(text: str, name: str = "c.toml", above: str = SPHERE) -> Config:
         file = tmp_path / name
         file.write_text(f"{above}{text}", encoding="utf-8")
-        return resolve(Layers(file))
+        return resolve(file)
 
     return of
 
