@@ -27,7 +27,7 @@ from orchestrator.execution.api import Attempt, Outcome
 from orchestrator.execution.devices import Engine, make_devices
 from orchestrator.execution.inline import InlineExecutor
 from orchestrator.execution.local import LocalExecutor
-from orchestrator.execution.supervisor import CappedLog
+from orchestrator.execution.supervisor import last_line
 from orchestrator.look.reports import rebuild
 from orchestrator.records.runs import Result
 from orchestrator.run.attempts import attempt_id
@@ -313,14 +313,9 @@ def test_the_last_words_of_a_program_are_kept_without_its_secrets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_TOKEN", TOKEN)
-    reading, writing = os.pipe()
-    os.write(writing, f"first\nno access to x://a:{PASSWORD}@h with {TOKEN}\n\n".encode())
-    os.close(writing)
-    log = CappedLog(reading, tmp_path / "stderr.txt", 1000)
-    log.drain()
-    log.close()
-
-    assert log.last_line() == "no access to x://***@h with ***"
+    (tmp_path / "log").write_text(f"first\nno access to x://a:{PASSWORD}@h with {TOKEN}\n\n")
+    with (tmp_path / "log").open("rb") as log:
+        assert last_line(log.fileno()) == "no access to x://***@h with ***"
 
 
 @pytest.mark.xdist_group("ray")
@@ -372,15 +367,15 @@ TOLD = {"attempt_id": "ID", "status": "ok", "measurement": {"score": 0.5}}
 
 
 @pytest.mark.parametrize(
-    ("forged", "cause"),
+    "forged",
     [
-        (b"[" * 100_000, "Invalid JSON"),
-        (b"\x00\xff", "Invalid JSON"),
-        ({"attempt_id": "other"}, "measurement.json is"),
-        ({"status": "lost", "measurement": None}, "status"),
-        ({"called_at": float("nan")}, "called_at"),
+        b"[" * 100_000,
+        b"\x00\xff",
+        {"attempt_id": "other"},
+        {"status": "lost", "measurement": None},
+        {"called_at": float("nan")},
         *(
-            ({"measurement": {"score": 1.0, name: value}}, f"measurement.{name}")
+            {"measurement": {"score": 1.0, name: value}}
             for name, value in [
                 ("score", "1"), ("steps", 10**400), ("steps", -1), ("tokens", 2**63),
                 ("train_seconds", float("nan")), ("metrics", {"a": "b"}), ("owned", 1),
@@ -389,14 +384,18 @@ TOLD = {"attempt_id": "ID", "status": "ok", "measurement": {"score": 0.5}}
     ],
     ids=lambda value: str(value)[-60:],
 )  # fmt: skip
-def test_a_forged_measurement_is_not_believed(forged: Any, cause: str, tmp_path: Path) -> None:
+def test_a_forged_measurement_is_not_believed(forged: Any, tmp_path: Path) -> None:
     attempt = attempt_in(tmp_path / "mine", {})
-    text = forged if isinstance(forged, bytes) else json.dumps(TOLD | forged).encode()
-    own = text.replace(b"ID", attempt.attempt_id.encode())
-    (attempt.directory / api.MEASUREMENT).write_bytes(own)
 
-    with pytest.raises(ValueError, match=cause):
-        api.read_report(attempt)
+    def is_believed(text: bytes) -> bool:
+        own = text.replace(b"ID", attempt.attempt_id.encode())
+        (attempt.directory / api.MEASUREMENT).write_bytes(own)
+        return api.read_own(attempt, api.Report, api.MEASUREMENT) is not None
+
+    assert is_believed(json.dumps(TOLD).encode())
+    assert not is_believed(
+        forged if isinstance(forged, bytes) else json.dumps(TOLD | forged).encode()
+    )
 
 
 @pytest.mark.parametrize(

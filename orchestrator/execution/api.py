@@ -21,19 +21,17 @@ from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, Literal, Protocol, Self, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from budgets.events import MOST_SCORE, Owner, Status
 from budgets.plan import Devices, Frozen, Limits
 from budgets.storage import read_plain, write_aside
 from objectives.api import Count, Measurement, ObjectiveSpec
-from objectives.settings import in_words
 from orchestrator.execution import Insisted, processes
 
 CONFIG, STARTED, METRICS = "config.json", "started.json", "metrics.jsonl"
 MEASUREMENT, SUMMARY, LOCK = "measurement.json", "summary.json", "supervisor.lock"
-MEASUREMENT_LIMIT_BYTES = 1_000_000
-NEVER_STARTED = "it was never started"
+LARGEST_FILE_BYTES = 1_000_000  # a longer one is not believed
 KILL_SECONDS = 1.0  # how long one check waits for killed processes to disappear
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
 Model = TypeVar("Model", bound=BaseModel)
@@ -67,7 +65,6 @@ class Started(Owner):
 
 
 Reported = Literal[Status.OK, Status.NAN, Status.OOM, Status.ERROR]
-"""The ends that an evaluation itself can tell."""
 
 
 class Report(Frozen):
@@ -93,6 +90,9 @@ class Outcome(Frozen):
     peak_memory_bytes: Count = 0  # resident, of the whole tree together
     device: str = ""  # see `device_name`
     measurement: Measurement | None = None  # always when ok; when nan, if there was a score
+
+
+Own = TypeVar("Own", Attempt, Started, Report, Outcome)
 
 
 class Executor(Protocol):
@@ -132,15 +132,6 @@ def device_name(gpu_id: str | None, host: str = "") -> str:
     return f"{gpu_id or 'cpu'} on {host}" if host else gpu_id or "cpu"
 
 
-def no_score(score: float) -> str:
-    """Return why a score cannot be compared with others; empty if it can."""
-    if not math.isfinite(score):
-        return f"the score is {score}"
-    if abs(score) > MOST_SCORE:
-        return f"the score is {score:g}: expected a value within ±{MOST_SCORE:g}"
-    return ""
-
-
 def lost(attempt: Attempt, cause: str, seconds: float, device: str = "") -> Outcome:
     """Return the outcome of an attempt that has no result; `seconds` are what it is charged."""
     name = attempt.attempt_id
@@ -157,8 +148,13 @@ def write_model(path: Path, model: BaseModel, *, durable: bool = True) -> None:
 
 def write_config(attempt: Attempt) -> None:
     """Write `config.json` durably, before anyone is asked to start the attempt."""
-    assert attempt.directory.is_absolute(), attempt.directory
     write_model(attempt.directory / CONFIG, attempt)
+
+
+def open_logs(directory: Path) -> tuple[int, ...]:
+    """Return descriptors of the empty `stdout.txt` and `stderr.txt`, to append to and to read."""
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC
+    return tuple(os.open(directory / name, flags, 0o600) for name in ("stdout.txt", "stderr.txt"))
 
 
 def write_started(attempt: Attempt, device: str) -> None:
@@ -181,27 +177,20 @@ def write_summary(directory: Path, outcome: Outcome) -> Outcome:
 def read(model: type[Model], path: Path) -> Model | None:
     """Return the file's content; None if it is absent, invalid, or not a plain file."""
     try:
-        return model.model_validate_json(read_plain(path))
+        return model.model_validate_json(read_plain(path, LARGEST_FILE_BYTES))
     except (OSError, ValueError):
         return None
 
 
+def read_own(attempt: Attempt, model: type[Own], name: str) -> Own | None:
+    """Return the content of one of the attempt's files, unless it belongs to another attempt."""
+    found = read(model, attempt.directory / name)
+    return found if found is not None and found.attempt_id == attempt.attempt_id else None
+
+
 def read_summary(attempt: Attempt) -> Outcome | None:
-    """Return the attempt's result if it has ended and the file belongs to this attempt."""
-    outcome = read(Outcome, attempt.directory / SUMMARY)
-    return outcome if outcome and outcome.attempt_id == attempt.attempt_id else None
-
-
-def read_report(attempt: Attempt) -> Report:
-    """Return the evaluation's own report. Raises OSError, or ValueError if it is not valid."""
-    content = read_plain(attempt.directory / MEASUREMENT, MEASUREMENT_LIMIT_BYTES)
-    try:
-        report = Report.model_validate_json(content)
-    except ValidationError as error:
-        raise ValueError(f"{MEASUREMENT}: {in_words(error)}") from None
-    if report.attempt_id != attempt.attempt_id:
-        raise ValueError(f"{MEASUREMENT} is of another attempt")
-    return report
+    """Return the attempt's result if it has ended."""
+    return read_own(attempt, Outcome, SUMMARY)
 
 
 def outcome_of(
@@ -213,8 +202,10 @@ def outcome_of(
     """
     measurement, called_at = (report.measurement, report.called_at) if report else (None, None)
     if status is Status.OK:
-        cause = no_score(math.nan if measurement is None else measurement.score)
-        status = Status.NAN if cause else Status.OK
+        score = math.nan if measurement is None else measurement.score
+        if not abs(score) <= MOST_SCORE:
+            status = Status.NAN
+            cause = f"the score is {score:g}: expected a value within ±{MOST_SCORE:g}"
     seconds = time.monotonic() - began
     return Outcome(
         attempt_id=attempt.attempt_id,
@@ -235,21 +226,19 @@ def locked(directory: Path, wait_seconds: float = 0.0) -> Iterator[bool]:
     """
     directory.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    deadline, has_it = time.monotonic() + wait_seconds, False
     try:
-        deadline = time.monotonic() + wait_seconds
-        while not (has_it := _try_lock(descriptor)) and time.monotonic() < deadline:
-            time.sleep(0.02)
+        while not has_it:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                has_it = True
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    break
+                time.sleep(0.02)
         yield has_it
     finally:
         os.close(descriptor)
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def signal_supervisor(directory: Path, signum: signal.Signals) -> None:
@@ -271,13 +260,11 @@ def end_if_abandoned(attempt: Attempt, seconds: float, *, may_still_start: bool)
             return None
         if outcome := read_summary(attempt):
             return outcome
-        has_started = (directory / STARTED).exists()
-        if may_still_start and not has_started:
+        if may_still_start and not (directory / STARTED).exists():
             return None
         if not processes.kill_marked(attempt.attempt_id, KILL_SECONDS):
             return None
-        cause = "its supervisor was killed" if has_started else NEVER_STARTED
-        return write_summary(directory, lost(attempt, cause, seconds))
+        return write_summary(directory, lost(attempt, "its supervisor is gone", seconds))
 
 
 def recover(attempt: Attempt, wait_seconds: float) -> Outcome:
@@ -291,20 +278,18 @@ def recover(attempt: Attempt, wait_seconds: float) -> Outcome:
     directory = attempt.directory
     files = [directory / name for name in (CONFIG, STARTED, SUMMARY)]
     if directory.is_dir() and not any(file.exists() for file in files):
-        return lost(attempt, NEVER_STARTED, 0.0)
+        return lost(attempt, "it was never started", 0.0)
     with locked(directory, wait_seconds) as has_ended:
         if not has_ended:
             signal_supervisor(directory, signal.SIGKILL)
         processes.kill_marked(attempt.attempt_id)
-    with locked(directory, wait_seconds) as has_ended:
-        if outcome := read_summary(attempt):
-            return outcome
+    with locked(directory, wait_seconds):
         config = read(Attempt, directory / CONFIG)
-        is_unborn = config is not None and processes.owner_is_gone(config.owner)
-        if has_ended and is_unborn and not (directory / STARTED).exists():
-            return lost(attempt, NEVER_STARTED, 0.0)
-        cause = "it left no summary" if has_ended else "its supervisor is alive, perhaps elsewhere"
-        return lost(attempt, cause, attempt.limits.reserve_ms / 1000)
+    is_of_this_boot = config is not None and config.owner.boot_id == processes.boot_id()
+    is_unborn = is_of_this_boot and not (directory / STARTED).exists()
+    seconds = 0.0 if is_unborn else attempt.limits.reserve_ms / 1000
+    outcome = end_if_abandoned(attempt, seconds, may_still_start=False)
+    return outcome or lost(attempt, "its supervisor is alive, perhaps elsewhere", seconds)
 
 
 @contextmanager
@@ -318,7 +303,6 @@ def insisted_on(received: list[int]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {signum: signal.getsignal(signum) for signum in INTERRUPTS}
 
     def receive(signum: int, frame: FrameType | None) -> None:
         received.append(signum)
@@ -328,6 +312,7 @@ def insisted_on(received: list[int]) -> Iterator[None]:
         if len(received) > 1:
             raise Insisted(signum)
 
+    before = {signum: signal.getsignal(signum) for signum in INTERRUPTS}
     try:
         for signum in INTERRUPTS:
             signal.signal(signum, receive)

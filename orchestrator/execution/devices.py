@@ -47,13 +47,6 @@ def resized(slots: Devices, count: int | None = None, threads: int | None = None
     return make_devices(count, slots.kind, slots.name, threads)
 
 
-def local_offer() -> dict[Kind, Devices]:
-    """Return what this process may use: affinity, CPU quota and CUDA_VISIBLE_DEVICES count."""
-    gpus = visible_gpus()
-    names = sorted({gpu.name for gpu in gpus.values()})
-    return offer(usable_cpus(), len(gpus), " + ".join(names))
-
-
 def offer(cpus: int, gpus: int, gpu_name: str) -> dict[Kind, Devices]:
     """Return the devices of a machine or a cluster by their kind, those to be preferred first."""
     found: dict[Kind, Devices] = {}
@@ -165,12 +158,15 @@ class Engine:
         return make_devices(count, kind, own.name, threads)
 
     def offer(self) -> dict[Kind, Devices]:
-        """Return the devices of this machine, or of the cluster at `address`.
+        """Return the devices of the cluster at `address`, or what this process may use here.
 
-        Raises EngineError if the cluster cannot be joined.
+        Its affinity, CPU quota and CUDA_VISIBLE_DEVICES count. Raises EngineError if the cluster
+        cannot be joined.
         """
         if self.kind != "ray" or self.address is None:
-            return local_offer()
+            gpus = visible_gpus()
+            names = sorted({gpu.name for gpu in gpus.values()})
+            return offer(usable_cpus(), len(gpus), " + ".join(names))
         from orchestrator.execution.ray import cluster_offer
 
         return cluster_offer(self.address)

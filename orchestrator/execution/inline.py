@@ -10,19 +10,16 @@ from budgets.events import Status
 from budgets.plan import Devices
 from orchestrator.execution import Insisted, processes, trainer
 from orchestrator.execution.api import (
-    NEVER_STARTED,
     Attempt,
     Outcome,
     Report,
     insisted_on,
-    locked,
+    open_logs,
     outcome_of,
     write_config,
     write_started,
     write_summary,
 )
-
-THREADS = "OMP_NUM_THREADS"
 
 
 class InlineExecutor:
@@ -37,21 +34,12 @@ class InlineExecutor:
         self.warnings: tuple[str, ...] = ()
         self._queue: deque[Attempt] = deque()
         self._signals: list[int] = []  # received during evaluations
-        self._threads = os.environ.get(THREADS)  # before
 
     def __enter__(self) -> Self:
-        os.environ[THREADS] = str(self.slots.threads)
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.environ.pop(THREADS, None)
-        if self._threads is not None:
-            os.environ[THREADS] = self._threads
-        for attempt in self._queue:
-            name, status = attempt.attempt_id, Status.CANCELLED
-            ended = Outcome(attempt_id=name, status=status, cause=NEVER_STARTED, seconds=0.0)
-            self._write(attempt, ended)
-        self._queue.clear()
+        self._queue.clear()  # never started, as their files show
 
     def free(self) -> int:
         return self.slots.count - len(self._queue)
@@ -77,15 +65,14 @@ class InlineExecutor:
             peak_memory_bytes=processes.resident_bytes([os.getpid()]),
             device=device,
         )
-        return self._write(attempt, outcome)
+        return write_summary(attempt.directory, outcome)
 
     def _report(self, attempt: Attempt) -> Report | None:
         """Return the evaluation's own report; None if a person has ended it."""
-        directory, errors, own = attempt.directory, "backslashreplace", os.getpid()
+        own, errors = os.getpid(), "backslashreplace"
+        out, err = (os.fdopen(log, "w", errors=errors) for log in open_logs(attempt.directory))
         try:
             with (
-                open(directory / "stdout.txt", "w", errors=errors, opener=_private) as out,
-                open(directory / "stderr.txt", "w", errors=errors, opener=_private) as err,
                 redirect_stdout(out),
                 redirect_stderr(err),
                 suppress(Insisted),
@@ -94,13 +81,7 @@ class InlineExecutor:
                 return trainer.evaluate(attempt, self.slots.kind, self.slots.threads)
             return None
         finally:
+            out.close()
+            err.close()
             if os.getpid() != own:  # a copy that the objective forked would write to the ledger
                 os._exit(0)
-
-    def _write(self, attempt: Attempt, outcome: Outcome) -> Outcome:
-        with locked(attempt.directory):
-            return write_summary(attempt.directory, outcome)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)

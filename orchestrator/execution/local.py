@@ -58,32 +58,28 @@ class ForkServer:
 
     def __init__(self, preload: Sequence[str], common: Supervision) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `close`
-        ready_read, ready_write = os.pipe()
         package = str(Path(__file__).parents[2])
-        arguments = [package, ",".join(preload), str(ready_write), json.dumps(asdict(common))]
-        inherited = (common.notify, common.lifeline, common.lease, ready_write)
-        try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", START, *arguments],
-                stdin=subprocess.PIPE,
-                stdout=self._errors,
-                stderr=self._errors,
-                pass_fds=[descriptor for descriptor in inherited if descriptor is not None],
-                start_new_session=True,  # a Ctrl-C in the terminal does not reach it
-                env={
-                    **os.environ,
-                    "OMP_NUM_THREADS": str(common.threads),
-                    "OPENBLAS_NUM_THREADS": "1",  # a process with threads must not be forked
-                    "PYTHONUNBUFFERED": "1",
-                    MARK: "-" * processes.MARK_LENGTH,  # room for it
-                },
-                bufsize=0,
-            )
-        finally:
-            os.close(ready_write)
-        has_answered = select.select([ready_read], [], [], READY_SECONDS)[0]
-        is_ready = has_answered and os.read(ready_read, 64)
-        os.close(ready_read)
+        arguments = [package, ",".join(preload), json.dumps(asdict(common))]
+        inherited = (common.notify, common.lifeline, common.lease)
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", START, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            pass_fds=[descriptor for descriptor in inherited if descriptor is not None],
+            start_new_session=True,  # a Ctrl-C in the terminal does not reach it
+            env={
+                **os.environ,
+                "OMP_NUM_THREADS": str(common.threads),
+                "OPENBLAS_NUM_THREADS": "1",  # a process with threads must not be forked
+                "PYTHONUNBUFFERED": "1",
+                MARK: "-" * processes.MARK_LENGTH,  # room for it
+            },
+            bufsize=0,
+        )
+        assert self._process.stdout is not None
+        with self._process.stdout as answer:  # is closed when the server ends
+            is_ready = select.select([answer], [], [], READY_SECONDS)[0] and answer.read(8)
         if not is_ready:
             self._process.kill()
             output = os.pread(self._errors.fileno(), 1 << 20, 0).decode(errors="replace")
@@ -313,4 +309,4 @@ class LocalExecutor:
             os.close(descriptor)
         self._pipes = ()
         if self.lease is not None:
-            self.lease.close()
+            os.close(self.lease.descriptor)

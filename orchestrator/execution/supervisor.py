@@ -17,9 +17,7 @@ import os
 import resource
 import select
 import signal
-import struct
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Callable
@@ -29,13 +27,13 @@ from functools import partial
 from pathlib import Path
 
 from budgets.events import Owner, Status
-from budgets.formatting import in_bytes, one_line
-from budgets.storage import write_all
+from budgets.formatting import in_bytes
 from objectives import process as kernel
 from objectives.secrets import redacted
 from orchestrator.execution import processes
 from orchestrator.execution.api import (
     CONFIG,
+    MEASUREMENT,
     METRICS,
     SUMMARY,
     Attempt,
@@ -43,19 +41,19 @@ from orchestrator.execution.api import (
     Report,
     device_name,
     locked,
+    open_logs,
     outcome_of,
     read,
-    read_report,
+    read_own,
     write_started,
     write_summary,
 )
 from orchestrator.execution.trainer import fork_trainer
 
 LOCK_WAIT_SECONDS = 10.0
-TICK_SECONDS = 0.05  # longest sleep; the end of the trainer wakes it earlier
-CHECK_SECONDS = 0.25  # between two looks at memory and heartbeat
+TICK_SECONDS = 0.1  # between two looks at the limits; the end of the trainer wakes it earlier
 ORPHAN_GRACE_SECONDS = 1.0  # when nothing waits for the result any more
-_DEADLINE = struct.Struct("d")  # by the monotonic clock
+DROPPED = b"\n[... output dropped ...]\n"
 
 
 class Lease:
@@ -69,25 +67,19 @@ class Lease:
     """
 
     def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed in `close`
-        self.descriptor = self._file.fileno()
+        self.seconds, self.descriptor = seconds, os.memfd_create("lease")
 
     def extend(self, heard_at: float) -> bool:
         """Extend the lease from the time of the last answer; return False if that is too old."""
         deadline = heard_at + self.seconds
         if deadline > lease_deadline(self.descriptor):
-            os.pwrite(self.descriptor, _DEADLINE.pack(deadline), 0)
+            os.pwrite(self.descriptor, f"{deadline!r:>32}".encode(), 0)
         return time.monotonic() <= deadline
-
-    def close(self) -> None:
-        self._file.close()
 
 
 def lease_deadline(descriptor: int) -> float:
     """Return when the lease expires, by the monotonic clock; 0 if it was never extended."""
-    packed = os.pread(descriptor, _DEADLINE.size, 0) or _DEADLINE.pack(0.0)
-    return float(_DEADLINE.unpack(packed)[0])
+    return float(os.pread(descriptor, 32, 0) or 0.0)
 
 
 @dataclass(frozen=True)
@@ -113,17 +105,19 @@ class Supervision:
         return ""
 
 
-def serve(preload: str, ready: str, common: str) -> None:
+def serve(preload: str, common: str) -> None:
     """Fork one supervisor per request until stdin is closed. In the supervisor: supervise, exit.
 
     A request is a line of JSON: the attempt's directory, whose `config.json` is on disk, and a GPU.
     """
+    answer = os.dup(1)
+    os.dup2(2, 1)  # whatever the modules print
     for name in filter(None, preload.split(",")):
         importlib.import_module(name)
     gc.collect()
     gc.freeze()  # keeps the forks from copying every page at their first collection
-    os.write(int(ready), b"ready")
-    os.close(int(ready))
+    os.write(answer, b"ready")
+    os.close(answer)
     # The kernel reaps the supervisors, also where process 1 never does.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
@@ -157,25 +151,10 @@ def supervise(directory: Path, gpu_id: str | None, common: Supervision) -> None:
             signal.signal(signal.SIGTERM, watch.cancel)  # may come as soon as there is a marker
             with locked(directory, LOCK_WAIT_SECONDS) as is_mine:
                 if is_mine and not (directory / SUMMARY).exists():
-                    _supervise(watch, gpu_id, common)
+                    watch.carry_out(gpu_id, common.threads, device_name(gpu_id, common.host))
     finally:
         with suppress(BrokenPipeError):  # the executor is gone
             os.write(common.notify, f"{directory}\n".encode())
-
-
-def _supervise(watch: "Watch", gpu_id: str | None, common: Supervision) -> None:
-    attempt, device = watch.attempt, device_name(gpu_id, common.host)
-    # The marker is on disk before the owner is checked: if the owner is dead and there is no
-    # marker, nothing was and nothing will be launched.
-    write_started(attempt, device)
-    watch.check_liveness()
-    if watch.violation is None:
-        watch.run(*fork_trainer(attempt, gpu_id, common.threads))
-    is_over = watch.kill_tree(attempt.limits.grace_seconds)
-    outcome = watch.outcome(device)
-    if not is_over:  # a process waits in the kernel for something that hangs
-        watch.kill_tree(math.inf)
-    write_summary(attempt.directory, outcome)
 
 
 @dataclass
@@ -192,28 +171,45 @@ class Watch:
     trainer: int = 0
     exit_code: int | None = None  # of the trainer; negative for a signal
     peak_memory_bytes: int = 0
-    logs: list["CappedLog"] = field(default_factory=list)
-    _checked_at: float = -math.inf
+    logs: tuple[int, ...] = ()  # descriptors of stdout.txt and stderr.txt
     _active_at: float = 0.0
-    _beat_at: int = 0  # when the heartbeats' file was last changed
+    _changed: list[int] = field(default_factory=list)  # when logs and heartbeats last changed
     _oom_kills_before: int = field(default_factory=kernel.oom_kills)
-    _end_of_trainer: int | None = None  # a pidfd
 
-    def run(self, trainer: int, *pipes: int) -> None:
+    def carry_out(self, gpu_id: str | None, threads: int, device: str) -> None:
+        """Start the evaluation and return when it has ended and its summary is written."""
+        # The marker is on disk before the owner is checked: if the owner is dead and there is no
+        # marker, nothing was and nothing will be launched.
+        write_started(self.attempt, device)
+        self.check_liveness()
+        if self.violation is None:
+            self.logs = open_logs(self.attempt.directory)
+            self._watch(fork_trainer(self.attempt, gpu_id, threads, *self.logs))
+        is_over = self.kill_tree(self.attempt.limits.grace_seconds)
+        for log in self.logs:
+            shorten(log, self.attempt.limits.log_bytes)
+        outcome = self.outcome(device)
+        if not is_over:  # a process waits in the kernel for something that hangs
+            self.kill_tree(math.inf)
+        write_summary(self.attempt.directory, outcome)
+
+    def _watch(self, trainer: int) -> None:
         """Return when the trainer has ended, or when the grace of a violation is over."""
-        directory, cap = self.attempt.directory, self.attempt.limits.log_bytes
-        self.trainer, self._end_of_trainer = trainer, os.pidfd_open(trainer)
-        self.logs = [
-            CappedLog(pipe, directory / name, cap)
-            for pipe, name in zip(pipes, ("stdout.txt", "stderr.txt"), strict=True)
-        ]
+        self.trainer, end = trainer, os.pidfd_open(trainer)
         self._active_at = time.monotonic()
         self._check()
         while self.exit_code is None and self.violation is None:
-            self._turn()
+            self._sleep(end)
             self._check()
-        if self.violation is not None:
-            self._ask_to_leave(self.violation[0])
+        if self.violation is None:
+            return
+        grace = self.attempt.limits.grace_seconds
+        if self.violation[0] is Status.LOST:
+            grace = min(grace, ORPHAN_GRACE_SECONDS)
+        deadline = time.monotonic() + grace
+        processes.send(processes.descendants(os.getpid()), signal.SIGTERM)
+        while self.exit_code is None and time.monotonic() < deadline:
+            self._sleep(end)
 
     def cancel(self, *_: object) -> None:
         """End the attempt as cancelled. A signal handler; who sent the signal is not known."""
@@ -224,16 +220,10 @@ class Watch:
         if why := self.why_unwanted():
             self._violate(Status.LOST, why)
 
-    def _turn(self) -> None:
-        """Sleep until something happens, drain the pipes, reap."""
-        poll = select.poll()
-        for descriptor in (self._end_of_trainer, *(log.descriptor for log in self.logs)):
-            if descriptor is not None:
-                poll.register(descriptor, select.POLLIN)
-        poll.poll(TICK_SECONDS * 1000)
+    def _sleep(self, end: int) -> None:
+        """Sleep until the trainer ends, at most a moment; reap."""
+        select.select([end], [], [], TICK_SECONDS)
         self.check_liveness()  # first: this process may have slept much longer than asked
-        if sum(log.drain() for log in self.logs):
-            self._active_at = time.monotonic()
         self._reap()
 
     def _reap(self) -> bool:
@@ -250,27 +240,22 @@ class Watch:
 
     def _check(self) -> None:
         """Check every limit, in the order in which simultaneous violations are reported."""
-        now = time.monotonic()
-        if now - self.began > self.attempt.limits.wall_seconds:
-            self._time_out(f"ran over {self.attempt.limits.wall_seconds:g} s")
-        if now - self._checked_at < CHECK_SECONDS:
-            return
-        self._checked_at = now
+        now, limits = time.monotonic(), self.attempt.limits
+        if now - self.began > limits.wall_seconds:
+            self._time_out(f"ran over {limits.wall_seconds:g} s")
         used = processes.resident_bytes(processes.descendants(os.getpid()))
         self.peak_memory_bytes = max(self.peak_memory_bytes, used)
-        limit = self.attempt.limits.memory_bytes
-        if limit is not None and used > limit:
-            self._violate(Status.OOM, f"used {in_bytes(used)} of {in_bytes(limit)}")
-        self._check_progress(now)
-
-    def _check_progress(self, now: float) -> None:
+        if limits.memory_bytes is not None and used > limits.memory_bytes:
+            self._violate(Status.OOM, f"used {in_bytes(used)} of {in_bytes(limits.memory_bytes)}")
+        changed = [os.fstat(log).st_mtime_ns for log in self.logs]
         with suppress(OSError):
-            beat_at = (self.attempt.directory / METRICS).stat().st_mtime_ns
-            if beat_at != self._beat_at:
-                self._beat_at, self._active_at = beat_at, now
-        limit = self.attempt.limits.stall_seconds
-        if limit is not None and now - self._active_at > limit:
-            self._time_out(f"stalled: no output or heartbeat for {limit:g} s")
+            changed.append((self.attempt.directory / METRICS).stat().st_mtime_ns)
+        if changed != self._changed:
+            self._changed, self._active_at = changed, now
+        if limits.stall_seconds is not None and now - self._active_at > limits.stall_seconds:
+            self._time_out(f"stalled: no output or heartbeat for {limits.stall_seconds:g} s")
+        for log in self.logs:
+            shorten(log, limits.log_bytes)
 
     def _time_out(self, cause: str) -> None:
         self.check_liveness()  # again: if this process was stopped meanwhile, it is not a timeout
@@ -279,16 +264,6 @@ class Watch:
     def _violate(self, status: Status, cause: str) -> None:
         if self.violation is None and self.exit_code is None:
             self.violation = (status, cause)
-
-    def _ask_to_leave(self, why: Status) -> None:
-        """Send SIGTERM to the tree, then wait for the trainer until the grace is over."""
-        grace = self.attempt.limits.grace_seconds
-        if why is Status.LOST:
-            grace = min(grace, ORPHAN_GRACE_SECONDS)
-        deadline = time.monotonic() + grace
-        processes.send(processes.descendants(os.getpid()), signal.SIGTERM)
-        while self.exit_code is None and time.monotonic() < deadline:
-            self._turn()
 
     def kill_tree(self, timeout_seconds: float) -> bool:
         """SIGKILL every descendant until none is left; orphans become children and are reaped.
@@ -300,18 +275,13 @@ class Watch:
             if time.monotonic() > deadline:
                 return False
             processes.send(processes.descendants(os.getpid()), signal.SIGKILL)
-            for log in self.logs:
-                log.drain()
             time.sleep(pause)
-            pause = min(1.2 * pause, CHECK_SECONDS)
-        for log in self.logs:
-            log.drain()
-            log.close()
+            pause = min(1.2 * pause, TICK_SECONDS)
         return True
 
     def outcome(self, device: str) -> Outcome:
         """Return how the attempt ended. Call it after `kill_tree`."""
-        status, cause, report = self._verdict()
+        status, cause, report = self._ending()
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
         return outcome_of(
             self.attempt,
@@ -324,88 +294,41 @@ class Watch:
             device=device,
         )
 
-    def _verdict(self) -> tuple[Status, str, Report | None]:
-        # A result that was complete when its reader vanished is paid for: keep it.
-        may_count = self.violation is None or self.violation[0] in (Status.LOST, Status.CANCELLED)
-        problem = ""
-        if self.trainer and may_count and (self.violation or self.exit_code == 0):
-            try:
-                report = read_report(self.attempt)
-            except (OSError, ValueError) as error:
-                problem = one_line(str(error))
-            else:
-                return report.status, report.cause, report
+    def _ending(self) -> tuple[Status, str, Report | None]:
+        may_count = self.exit_code == 0
+        if self.violation is not None:  # a result that was complete when its reader vanished is
+            may_count = self.violation[0] in (Status.LOST, Status.CANCELLED)  # paid for: keep it
+        if self.trainer and may_count and (own := read_own(self.attempt, Report, MEASUREMENT)):
+            return own.status, own.cause, own
         if self.violation is not None:
             return *self.violation, None
-        if self.exit_code == 0:
-            return Status.ERROR, f"exited with 0, but left no result: {problem}", None
-        return *self._crash(), None
-
-    def _crash(self) -> tuple[Status, str]:
         assert self.exit_code is not None
+        if self.exit_code == 0:
+            return Status.ERROR, f"exited with 0, but left no valid {MEASUREMENT}", None
         if self.exit_code > 0:
-            last_line = self.logs[-1].last_line()
+            said = last_line(self.logs[1])
             cause = f"exited with status {self.exit_code}"
-            return Status.ERROR, f"{cause}: {last_line}" if last_line else cause
+            return Status.ERROR, f"{cause}: {said}" if said else cause, None
         number = -self.exit_code
         name = next((one.name for one in signal.Signals if one == number), "")
         cause = f"killed by signal {number} {name}".rstrip()
         if number == signal.SIGKILL and kernel.oom_kills() > self._oom_kills_before:
-            return Status.OOM, f"{cause}: the kernel ran out of memory"
-        return Status.ERROR, cause
+            return Status.OOM, f"{cause}: the kernel ran out of memory", None
+        return Status.ERROR, cause, None
 
 
-class CappedLog:
-    """Copies a pipe into a file; of more than `cap_bytes` it keeps the first and the last half.
-
-    The first half is written as it comes, the last one is kept in memory until `close`.
-    """
-
-    def __init__(self, descriptor: int, path: Path, cap_bytes: int) -> None:
-        os.set_blocking(descriptor, False)
-        self.descriptor: int | None = descriptor  # None at the end of the output
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        self._half = cap_bytes // 2
-        self._seen_bytes = 0
-        self._end = bytearray()  # of all that was seen
-
-    def drain(self, at_most_bytes: int = 1 << 20) -> int:
-        """Read what is there without waiting; return the number of bytes, close at the end."""
-        taken = 0
-        while self.descriptor is not None and taken < at_most_bytes:
-            try:
-                chunk = os.read(self.descriptor, 1 << 16)
-            except BlockingIOError:
-                break
-            if not chunk:
-                self._close_pipe()
-            taken += len(chunk)
-            self._write(chunk[: max(0, self._half - self._seen_bytes)])
-            self._seen_bytes += len(chunk)
-            self._end += chunk
-            del self._end[: -self._half]
-        return taken
-
-    def last_line(self) -> str:
-        """Return the last line that is not blank, without secrets."""
-        text = self._end[-4096:].decode(errors="replace").strip()
-        return redacted(text.rpartition("\n")[2].strip(), os.environ)[:200]
-
-    def close(self) -> None:
-        """Write the kept end and close the file; what is still in the pipe is lost."""
-        missing = self._seen_bytes - self._half
-        if missing > self._half:
-            self._write(f"\n[... {missing - self._half} bytes dropped ...]\n".encode())
-        if missing > 0:
-            self._write(bytes(self._end[-missing:]))
-        os.close(self._file)
-        self._close_pipe()
-
-    def _close_pipe(self) -> None:
-        if self.descriptor is not None:
-            os.close(self.descriptor)
-            self.descriptor = None
-
-    def _write(self, data: bytes) -> None:
+def shorten(log: int, most_bytes: int) -> None:
+    """Of a log that is longer, keep the beginning and the end."""
+    size, half = os.fstat(log).st_size, most_bytes // 2
+    if size > most_bytes:
+        end_bytes = max(0, half - len(DROPPED))
+        end = os.pread(log, end_bytes, size - end_bytes)
+        os.ftruncate(log, half)
         with suppress(OSError):  # a full disk costs the log, not the evaluation
-            write_all(self._file, data)
+            os.write(log, DROPPED + end)
+
+
+def last_line(log: int) -> str:
+    """Return the last line of a log, without secrets."""
+    end = os.pread(log, 4096, max(0, os.fstat(log).st_size - 4096))
+    return redacted(kernel.last_word(end.decode(errors="replace").splitlines()), os.environ)[:200]

@@ -39,42 +39,36 @@ from orchestrator.execution.api import (
 CAUSE_CHARACTERS = 1000  # longest text of a cause
 
 
-def environment_on(gpu_id: str | None, threads: int) -> dict[str, str]:
-    """Return the variables set for an evaluation, for programs that it starts."""
-    return {
-        "CUDA_VISIBLE_DEVICES": gpu_id or "",
-        "OMP_NUM_THREADS": str(threads),
-        "OPENBLAS_NUM_THREADS": str(threads),
-        "PYTHONUNBUFFERED": "1",
-    }
-
-
-def fork_trainer(attempt: Attempt, gpu_id: str | None, threads: int) -> tuple[int, int, int]:
-    """Fork the evaluation's process; return its pid and the read ends of stdout and stderr."""
+def fork_trainer(
+    attempt: Attempt, gpu_id: str | None, threads: int, stdout: int, stderr: int
+) -> int:
+    """Fork the evaluation's process with these files for its output; return its pid."""
     supervisor = os.getpid()
-    (out, stdout), (err, stderr) = os.pipe(), os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
             _prepare(supervisor, stdout, stderr)
             os.chdir(attempt.directory)
-            os.environ.update(environment_on(gpu_id, threads))
+            os.environ |= {  # for programs that it starts
+                "CUDA_VISIBLE_DEVICES": gpu_id or "",
+                "OMP_NUM_THREADS": str(threads),
+                "OPENBLAS_NUM_THREADS": str(threads),
+                "PYTHONUNBUFFERED": "1",
+            }
             processes.mark_this_process(attempt.attempt_id)
-            code = main(attempt, "cpu" if gpu_id is None else "cuda", threads)
+            main(attempt, "cpu" if gpu_id is None else "cuda", threads)
             sys.stdout.flush()
-            os._exit(code)
+            os._exit(0)
         finally:  # never return into the supervisor's code
             traceback.print_exc()
             os._exit(127)
     with suppress(PermissionError, ProcessLookupError):  # parent and child race to do this
         os.setpgid(pid, pid)
-    os.close(stdout)
-    os.close(stderr)
-    return pid, out, err
+    return pid
 
 
 def _prepare(supervisor: int, stdout: int, stderr: int) -> None:
-    """Leave nothing of the supervisor in this process but its output pipes."""
+    """Leave nothing of the supervisor in this process but the files for its output."""
     os.setpgid(0, 0)
     kernel.die_with_parent(supervisor)
     with suppress(OSError):  # when memory runs out, it is to be killed first
@@ -86,18 +80,14 @@ def _prepare(supervisor: int, stdout: int, stderr: int) -> None:
     null = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((null, 0), (stdout, 1), (stderr, 2)):
         os.dup2(source, target)
-    for name in os.listdir("/proc/self/fd"):
-        if int(name) > 2:
-            with suppress(OSError):
-                os.close(int(name))
+    os.closerange(3, 1024)
 
 
-def main(attempt: Attempt, device: str, threads: int) -> int:
-    """Evaluate the attempt and write `measurement.json`; return 0 even if the evaluation failed."""
+def main(attempt: Attempt, device: str, threads: int) -> None:
+    """Evaluate the attempt and write `measurement.json`."""
     report = evaluate(attempt, device, threads)
     # Not synced: only the supervisor on this machine reads it, and what that writes is synced.
     write_model(attempt.directory / MEASUREMENT, report, durable=False)
-    return 0
 
 
 def evaluate(attempt: Attempt, device: str, threads: int) -> Report:

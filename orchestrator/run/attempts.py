@@ -27,7 +27,7 @@ from orchestrator.execution.api import (
     Attempt,
     Outcome,
     Started,
-    read,
+    read_own,
     recover,
 )
 from orchestrator.execution.trainer import CAUSE_CHARACTERS
@@ -131,12 +131,11 @@ class Run:
 
 def has_begun(attempt: Attempt) -> bool:
     """Return whether this attempt was started before."""
-    known = (  # an evaluation may overwrite some of them: it runs in that directory
-        read(Attempt, attempt.directory / CONFIG),
-        read(Started, attempt.directory / STARTED),
-        read(Outcome, attempt.directory / SUMMARY),
+    return bool(  # an evaluation may overwrite some of them: it runs in that directory
+        read_own(attempt, Attempt, CONFIG)
+        or read_own(attempt, Started, STARTED)
+        or read_own(attempt, Outcome, SUMMARY)
     )
-    return any(one is not None and one.attempt_id == attempt.attempt_id for one in known)
 
 
 def _make_empty(directory: Path) -> None:

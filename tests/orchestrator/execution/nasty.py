@@ -17,13 +17,9 @@ from typing import Any
 from orchestrator.execution import trainer
 
 
-def main(attempt: Any, _device: str, _threads: int) -> int:
+def main(attempt: Any, _device: str, _threads: int) -> None:
     config = json.loads((attempt.directory / "config.json").read_text())
-    try:
-        globals()[config["objective"]["settings"]["do"]](config)
-    except SystemExit as leaving:
-        return int(leaving.code or 0)
-    return 0
+    globals()[config["objective"]["settings"]["do"]](config)
 
 
 trainer.main = main  # type: ignore[assignment]
@@ -90,7 +86,7 @@ def tidy(config: dict[str, Any]) -> None:
 
     def leave(*_: object) -> None:
         Path("tidied").touch()
-        sys.exit(0)
+        os._exit(0)
 
     signal.signal(signal.SIGTERM, leave)
     hang(config)
@@ -144,8 +140,8 @@ def real_time(config: dict[str, Any]) -> None:
 
 
 def exit_with_3(config: dict[str, Any]) -> None:
-    print("something broke", file=sys.stderr)
-    sys.exit(3)
+    print("something broke", file=sys.stderr, flush=True)
+    os._exit(3)
 
 
 def _note(pid: int) -> None:

@@ -44,22 +44,22 @@ def test_a_tree_over_its_memory_is_out_of_memory(make_attempt: Make) -> None:
     assert 300 << 20 < outcome.peak_memory_bytes < 900 << 20
 
 
-def test_a_flooded_log_keeps_its_ends_and_counts_the_rest(make_attempt: Make) -> None:
+def test_a_flooded_log_keeps_its_ends(make_attempt: Make) -> None:
     attempt = make_attempt("flood", mib=64, log_bytes=10_000)
     outcome = run_one(attempt)
     text = (attempt.directory / "stdout.txt").read_text()
     assert outcome.status is Status.OK
-    assert f"[... {(64 << 20) + 29 - 10_000} bytes dropped ...]" in text
+    assert "\n[... output dropped ...]\n" in text
     assert text.startswith("the first line\n")
     assert text.endswith("the last line\n")
-    assert len(text) < 10_100
+    assert len(text) == 10_000
 
 
 @pytest.mark.parametrize(
     ("do", "cause"),
     [
         ("exit_with_3", "exited with status 3: something broke"),
-        ("pipe", "measurement.json is not a plain file"),
+        ("pipe", "left no valid measurement.json"),
         ("real_time", "killed by signal 40"),
     ],
 )
@@ -159,7 +159,7 @@ def test_a_cancelled_attempt_is_asked_to_leave_before_it_is_killed(
 def lease() -> Iterator[Lease]:
     made = Lease(5.0)
     yield made
-    made.close()
+    os.close(made.descriptor)
 
 
 def test_a_lease_is_extended_by_what_was_heard_lately(lease: Lease) -> None:
