@@ -26,11 +26,12 @@ from budgets.formatting import (
 from budgets.measurements import LEAST_CANDIDATES
 from budgets.rules import OVERRIDABLE
 from budgets.state import RunState
+from budgets.stats import Gain
 from budgets.tiers import TIERS, size
 from budgets.verdict import Findings, title, winner_means
 from objectives import secrets
 from objectives.api import SetupError
-from orchestrator.config import VERDICT_SEEDS, assign, objective_words
+from orchestrator.config import assign, objective_words
 from orchestrator.look import text
 from orchestrator.look.files import measured_in
 from orchestrator.look.page import Answer, Mood
@@ -45,8 +46,7 @@ ONCE = ("--json", "--override", "--reason")
 MACHINE = ("--executor", "--address", "--device", "--workers")
 """Options that say where evaluations run."""
 
-CONFIRM = "verdict.confirm_seeds"
-AGAIN = "repeat the command that began it"
+AGAIN, SEARCH = "repeat the command that began it", "Search over these knobs."
 
 
 class NextStep(NamedTuple):
@@ -75,10 +75,8 @@ def _answer(run: Run, title: str, mood: Mood, step: NextStep, sentence: str, **s
     found = "Not known: nothing is judged before all of it is over."
     if not run.counts.ok:
         found = "Nothing: no evaluation has a score."
-    usual = {"found": found, "sure": sure, "cost": text.cost(run), "next": step.said}
-    return Answer(
-        title=title, mood=mood, sentence=sentence, commands=step.commands, **(usual | said)
-    )
+    own = {"found": found, "sure": sure, "cost": text.cost(run), "next": step.said} | said
+    return Answer(title=title, mood=mood, sentence=sentence, commands=step.commands, **own)
 
 
 # Not over
@@ -139,26 +137,13 @@ def _more_needed(state: RunState, fired: Fired) -> str:
 def _decided(run: Run, found: Findings, own: Decided) -> Answer:
     but = uncapitalized(" ".join(text.cautions(run)))
     mood: Mood = "bad" if own.grade == "no_go" else "caution" if but else "good"
-    return _answer(
-        run,
-        title(own.grade, own.no_go),
-        mood,
-        after_the_verdict(run),
-        _verdict(run, found, own),
-        but=but,
-        found=_found(run, own),
-        sure=_sure(found),
-    )
-
-
-def _verdict(run: Run, found: Findings, own: Decided) -> str:
-    """Return the gain with its bound, what is left with more training, or what spoke against."""
     said = f"{sentence_case(text.decision(run.state, own))}."
-    if (before := found.one("incumbent")) is None:
-        return said
-    survives = "survives" if before.is_shown else "does not survive"
-    gained = text.interval(before)
-    return f"{said} The winner of phase 1 {survives}: {gained} over the baseline."
+    if (before := found.one("incumbent")) is not None:
+        survives = "survives" if before.is_shown else "does not survive"
+        said += f" The winner of phase 1 {survives}: {text.interval(before)} over the baseline."
+    step, what, sure = after_the_verdict(run), _found(run, own), _sure(found.one("winner"))
+    name = title(own.grade, own.no_go)
+    return _answer(run, name, mood, step, said, but=but, found=what, sure=sure)
 
 
 def _found(run: Run, own: Decided) -> str:
@@ -172,49 +157,45 @@ def _found(run: Run, own: Decided) -> str:
     return f"{said} {text.moves(run.knobs)}".rstrip()
 
 
-def _sure(found: Findings) -> str:
-    gain = found.one("winner")
+def _sure(gain: Gain | None) -> str:
     if gain is None or gain.lower is None:
         return "Not at all: too few seeds have a score of both it and the baseline."
     on = f"on {counted(gain.pairs, 'seed')} that were not used to choose it."
     if gain.is_shown:
         return f"{percent(1 - gain.level)} sure of {percent(gain.lower, 3)} or more, {on}"
-    return f"Not sure of any gain, {on} {text.detectable(gain)}".rstrip()
+    said = f"Not sure of any gain, {on}"
+    if gain.detectable:
+        said += f" Detectable gain at 80 % power: {percent(gain.detectable, 3)}."
+    return said
 
 
-def after_the_verdict(run: Run) -> NextStep:  # noqa: PLR0911 - a case a verdict
+def after_the_verdict(run: Run) -> NextStep:
     """Return what to do after the verdict; `best` shows what a Go found."""
-    plan, own, found = run.plan, run.state.decided, run.gain
+    plan, own = run.plan, run.state.decided
     assert own is not None, "it is decided"
     controls = [] if run.findings is None else run.findings.of("over_control")
-    best = (command("best", named(run)),)
-    beaten_by = [one for one in controls if one.gain.is_loss]
-    is_open = found is not None and (found.upper or 0.0) > plan.thresholds.go_gain
+    best, beaten_by = command("best", named(run)), [one for one in controls if one.gain.is_loss]
     is_first = plan.phase == "phase1"
-    match own.no_go or own.grade:
-        case _ if beaten_by:
-            name = quoted(min(beaten_by, key=lambda one: one.gain.mean or 0.0).against)
-            said = f"Use {name} instead, or tune knobs that it has too. What was found:"
-            return NextStep(said, best)
-        case "go_persists" if is_first:
-            count = size("phase2", "min", len(plan.space.knobs), plan.devices.count).resolved
-            follow = ("--variant", "robust", "--tier", "min", "--from", named(run))
-            said = (
-                f"Search on with more seeds ({count.evaluations} evaluations); or see the result:"
-            )
-            return NextStep(said, (command("phase2", *follow), *best))
-        case "go" | "go_persists":
-            return NextStep("Use what it found: this shows the whole configuration.", best)
-        case "pathological" | "unstable":
-            said = "Look into the failures, narrow the ranges that lead there, and search again."
-            return NextStep(said, (command("export", "table", named(run)),))
-        case "below_noise" if is_first and is_open and found is not None:
-            seeds = assign(CONFIRM, max(2 * found.pairs, plan.thresholds.go_seeds))
-            again = _another(run, "more-seeds", "--tier", str(plan.tier), *seeds)
-            return NextStep("Repeat it with more seeds, which show a smaller gain.", (again,))
-        case "too_small" | "does_not_persist" if is_first and plan.tier != "max":
-            said = f"Search longer, with {TIERS['phase1', 'max'].evaluations} evaluations."
-            return NextStep(said, (_another(run, "max", "--tier", "max"),))
+    if beaten_by:
+        name = quoted(min(beaten_by, key=lambda one: one.gain.mean or 0.0).against)
+        return NextStep(f"Use {name} instead, or tune knobs that it has too. Found:", (best,))
+    if own.grade == "go_persists" and is_first:
+        count = size("phase2", "min", len(plan.space.knobs), plan.devices.count).resolved
+        words = ("--variant", "robust", "--tier", "min", "--from", named(run))
+        said = f"Search on with more seeds ({count.evaluations} evaluations); or see the result:"
+        return NextStep(said, (command("phase2", *words), best))
+    if own.grade != "no_go":
+        return NextStep("Use what it found: this shows the whole configuration.", (best,))
+    if own.no_go in ("pathological", "unstable"):
+        said = "Look into the failures, narrow the ranges that lead there, and search again."
+        return NextStep(said, (command("export", "table", named(run)),))
+    is_open = run.gain is not None and (run.gain.upper or 0.0) > plan.thresholds.go_gain
+    if (is_open or own.no_go != "below_noise") and is_first and plan.tier != "max":
+        seed = assign("evaluation.seed", plan.evaluation_seed + 1)
+        run_id = f"{plan.run_id[:NAME_CHARACTERS]}-max"
+        said = f"Search longer, with {TIERS['phase1', 'max'].evaluations} evaluations."
+        another = _of_objective(run, "phase1", "--tier", "max", *seed, "--run-id", run_id)
+        return NextStep(said, (another,))
     said = "Check which knobs move the score at all before you search again."
     return NextStep(said, (_of_objective(run, "check", "knobs"),))
 
@@ -232,15 +213,12 @@ def _over(run: Run) -> Answer:
     mood: Mood = "open" if run.counts.ok else "trouble"
     if plan.tier == "min" and plan.phase == "phase1":
         count = TIERS["phase1", "target"].evaluations
-        step = NextStep(f"Search for a verdict, with {count} evaluations.", (_search(run),))
+        step = _search(run, f"Search for a verdict, with {count} evaluations.")
         name, mood = ("Smoke test with failures", mood) if failed else ("Smoke test passed", "good")
         found = "Nothing: a smoke test only shows that everything works."
         sentence += " Tier min cannot end in a Go."
         return _answer(run, name, mood, step, sentence, found=found)
-    words = ("--tier", str(plan.tier), *assign(CONFIRM, VERDICT_SEEDS))
-    step = NextStep("Search again, and compare the result.", (_another(run, "verdict", *words),))
-    if plan.phase == "phase2":
-        step = NextStep("What it found:", (command("best", named(run)),))
+    step = NextStep("What it found:", (command("best", named(run)),))
     sentence += " Nothing was compared with the baseline on fresh seeds, so this is not a Go yet."
     said = {"but": uncapitalized(" ".join(text.cautions(run)))}
     if run.counts.ok:
@@ -254,50 +232,42 @@ def _over(run: Run) -> Answer:
 def _measured(run: Run) -> Answer:
     """Return what a run without a search measured, each kind by its own function."""
     kinds = {"calibration": _calibration, "check": _check, "campaign": _campaign}
-    said = (_proxy if run.plan.proxy else kinds[run.plan.phase])(run)
-    if said is None:
-        step = NextStep("Look into the failures.", (command("report", named(run)),))
-        sentence = "Too few evaluations of the baseline have a score."
-        return _answer(run, "Nothing measured", "trouble", step, sentence)
-    title, mood, sentence, found, sure, step = said
-    return _answer(run, title, mood, step, sentence, found=found, sure=sure)
+    if (own := (_proxy if run.plan.proxy else kinds[run.plan.phase])(run)) is not None:
+        return own
+    step = NextStep("Look into the failures.", (command("report", named(run)),))
+    sentence = "Too few evaluations of the baseline have a score."
+    return _answer(run, "Nothing measured", "trouble", step, sentence)
 
 
-Measured = tuple[str, Mood, str, str, str, NextStep]  # title, mood, sentence, found, sure, next
-
-
-def _calibration(run: Run) -> Measured | None:
+def _calibration(run: Run) -> Answer | None:
     if (own := run.baseline) is None:
         return None
-    sure, seeds = (
-        "How far scores differ from seed to seed is not known.",
-        counted(own.seeds, "seed"),
-    )
+    seeds, sure = counted(own.seeds, "seed"), "The noise from seed to seed is not known."
     if own.sd:
         noise = "" if own.is_about_zero else f"{percent(own.sd / abs(own.mean), 3)} of the score, "
         sure = f"Noise from seed to seed: {noise}sd {own.sd:.3g} ({seeds})."
     what = sentence_case(measured_in(run.state))
     sentence = f"{what} of the baseline: {own.mean:.5g}, mean of {seeds}."
     found = f"One evaluation takes {duration(run.eval_seconds or 0.0)}."
-    step = NextStep("Plan a search: its time and the gain that it could show.", (_plan(run),))
-    return "Baseline measured", "good", sentence, found, sure, step
+    plan = _of_objective(run, "plan")
+    step = NextStep("Plan a search: its time and the gain that it could show.", (plan,))
+    return _answer(run, "Baseline measured", "good", step, sentence, found=found, sure=sure)
 
 
-def _check(run: Run) -> Measured | None:
+def _check(run: Run) -> Answer | None:
     if (own := run.check) is None:
         return None
     alive, dead = own.names("alive"), own.names("dead")
     found = f"Yes, the largest first: {listed(alive, 5)}." if alive else "No."
     sure = f"Measured on {counted(own.seeds, 'seed')}. Of the knobs said to move the score, at "
     sure += f"most {percent(run.plan.thresholds.alive_level)} are expected to be chance."
-    step = NextStep("Search over these knobs.", (_search(run),))
-    if dead:
-        step = step._replace(said=f"Search without the dead knobs: {listed(dead, 5)}.")
-    sentence = f"{len(alive)} of {len(own.knobs)} knobs move the score."
-    return "Knobs checked", "good" if alive else "bad", sentence, found, sure, step
+    said = f"Search without the dead knobs: {listed(dead, 5)}." if dead else SEARCH
+    sentence, step = f"{len(alive)} of {len(own.knobs)} knobs move the score.", _search(run, said)
+    mood: Mood = "good" if alive else "bad"
+    return _answer(run, "Knobs checked", mood, step, sentence, found=found, sure=sure)
 
 
-def _proxy(run: Run) -> Measured | None:
+def _proxy(run: Run) -> Answer | None:
     """Return whether a short evaluation may stand in for the full one."""
     own, check = run.proxy, run.plan.proxy
     if own is None or check is None or own.lower is None or own.upper is None:
@@ -310,22 +280,28 @@ def _proxy(run: Run) -> Measured | None:
     )
     sure = f"{1 - own.level:.0%} sure of a Kendall's tau-b of {own.lower:.2f} to {own.upper:.2f}."
     found = "Yes: short evaluations may be used." if own.holds else "No: use full evaluations."
-    step = NextStep("Search over these knobs.", (_search(run),))
-    return "Checked", "good" if own.holds else "bad", sentence, found, sure, step
+    mood: Mood = "good" if own.holds else "bad"
+    return _answer(run, "Checked", mood, _search(run), sentence, found=found, sure=sure)
 
 
-def _campaign(run: Run) -> Measured | None:
+def _campaign(run: Run) -> Answer | None:
     if (own := run.campaign) is None:
         return None
-    shown = text.beyond_chance(own)
+    count, failed = run.counts, sum(run.counts.failed.values())
+    sentence = f"{count.settled} of {count.planned} evaluations settled, {failed} failed."
+    shown = [
+        f"{one.name} against {one.against} is {text.difference(one)}"
+        for one in own.gains
+        if one.is_found
+    ]
+    found = f"Beyond chance: {'; '.join(shown[:4])}." if shown else "Nothing is beyond chance."
     sure = f"{1 - LEVEL:.0%} sure of each range, on {counted(len(own.seeds), 'seed')}."
     if len(own.seeds) == 1:
         sure = "Not at all: with one seed nothing can be told from chance."
-    found = f"Differences beyond chance: {len(shown) or 'none'}."
     step = NextStep("The effects:", (command("report", named(run), "--html"),))
-    title = "Effects found" if shown else "No effect found"
+    name = "Effects found" if shown else "No effect found"
     mood: Mood = "good" if shown else "open"
-    return title, mood, text.campaign(run, own), found, sure, step
+    return _answer(run, name, mood, step, sentence, found=found, sure=sure)
 
 
 # Commands
@@ -368,16 +344,5 @@ def _of_objective(run: Run, *words: str) -> str:
     return command(*words, "FILE")
 
 
-def _plan(run: Run) -> str:
-    return _of_objective(run, "plan")
-
-
-def _search(run: Run) -> str:
-    return _of_objective(run, "phase1", "--tier", "target")
-
-
-def _another(run: Run, name: str, *words: str) -> str:
-    """Return a search for the same on other seeds."""
-    seed = assign("evaluation.seed", run.plan.evaluation_seed + 1)
-    run_id = f"{run.plan.run_id[:NAME_CHARACTERS]}-{name}"
-    return _of_objective(run, "phase1", *words, *seed, "--run-id", run_id)
+def _search(run: Run, said: str = SEARCH) -> NextStep:
+    return NextStep(said, (_of_objective(run, "phase1", "--tier", "target"),))

@@ -29,16 +29,14 @@ SCHEMA = 1
 plain_values = to_jsonable_python
 
 FACTS = (  # properties of `Run` under their own names
-    *("decision", "counts", "usage", "pace"),
-    *("eval_seconds", "generations", "attempts", "slots", "failures", "baseline", "noise_band"),
-    *("knobs", "findings", "check", "proxy"),
-    "campaign",
+    *("decision", "counts", "usage", "pace", "generations", "slots", "failures", "noise_band"),
+    *("knobs", "findings", "check", "proxy", "campaign"),
 )
 
 
 def document(run: Run) -> dict[str, Any]:
-    """Return the run as plain JSON values."""
-    plan, state, point = run.plan, run.state, recommendation(run.state)
+    """Return the run as plain JSON values; it contains `best.json`."""
+    plan, state = run.plan, run.state
     return {
         "schema": SCHEMA,
         "run_id": plan.run_id,
@@ -47,37 +45,30 @@ def document(run: Run) -> dict[str, Any]:
         "phase": plan.phase,
         "tier": plan.tier,
         "standing": run.standing.kind,
-        "answer": plain_values(answer(run)),
         "score": measured_in(state),
-        "recommendation": point and _place(run, point),
         "triggers": text.rules(state, state.fired),
         "overrides": text.rules(state, state.overridden),
         "amendments": [text.amended(one) for one in state.amended],
         "balances": [one.in_units for one in run.balances],
-        **result(run, *FACTS),
+        **{name: plain_values(getattr(run, name)) for name in FACTS},
+        **best_document(run),
     }
-
-
-def result(run: Run, *facts: str) -> dict[str, Any]:
-    """Return some facts of the run, with the verdict in a line and the record they are as of."""
-    found = {name: plain_values(getattr(run, name)) for name in facts}
-    ledger = {"records": run.state.records, "head": run.state.head}
-    return {"sentence": answer(run).headline, **found, "ledger": ledger}
 
 
 def best_document(run: Run) -> dict[str, Any]:
     """Return the recommendation with its evidence (None without one), and the baseline's score."""
-    point, best = recommendation(run.state), winner(run.state)
-    found, compared = run.findings, None
+    point, best, compared = recommendation(run.state), winner(run.state), None
     if best is not None and run.gain is not None:
         compared = _place(run, best.point) | {"gain": plain_values(run.gain)}
         compared["configuration"] = best.name
     return {
+        "answer": plain_values(answer(run)),
         "recommendation": point and _place(run, point),
         "winner": compared,
         "at_range_ends": [{"knob": one.name, "end": one.at_end} for one in run.knobs if one.at_end],
-        "verdict": found and {"grade": found.grade, "no_go": found.no_go},
-        **result(run, "baseline"),
+        "verdict": run.findings and {"grade": run.findings.grade, "no_go": run.findings.no_go},
+        "baseline": plain_values(run.baseline),
+        "ledger": {"records": run.state.records, "head": run.state.head},
     }
 
 

@@ -355,7 +355,11 @@ def _paths(run: Run, canvas: Any) -> Texts | None:
     last = history[-1].mean if history else [one.baseline_unit for one in run.knobs]
 
     def paint(axes: Any, place: int) -> None:
-        _dots(axes, [one.reserved.generation for one in own], [one.point[place] for one in own])
+        _dots(
+            axes,
+            [one.reserved.generation for one in own],
+            [one.configuration.point[place] for one in own],
+        )
         ends = [(one.mean[place], one.deviations[place]) for one in history]
         low, high = ([mean + side * sd for mean, sd in ends] for side in (-1, 1))
         axes.fill_between(x, low, high, color=BLUE, alpha=0.22, lw=0, label="± 1 sd")
@@ -534,7 +538,7 @@ def _curves(run: Run) -> Iterator[tuple[str, Curve]]:
     healthy = (one for one in run.attempts if one.score is not None)
     for one in sorted(healthy, key=lambda one: run.plan.sign * (one.score or 0.0)):
         kind = one.reserved.comparison
-        name = names.get(kind) if run.is_search else one.configuration or "baseline"
+        name = names.get(kind) if run.is_search else one.configuration.name or "baseline"
         if name is not None and (name != "winner" or one.reserved.candidate == 0):
             places.setdefault(name, one.place)
     for name, place in list(places.items())[:MOST_CURVES]:

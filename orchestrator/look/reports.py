@@ -16,7 +16,7 @@ from budgets.state import RunState, apply, begin
 from budgets.storage import document as as_json
 from budgets.storage import write_aside
 from orchestrator.look import text
-from orchestrator.look.json_documents import SCHEMA, best_document
+from orchestrator.look.json_documents import SCHEMA, best_document, plain_values
 from orchestrator.look.page import Section, items, markdown, page_markdown
 from orchestrator.look.run import Run
 from orchestrator.look.sections import summary
@@ -62,23 +62,18 @@ def rebuild(directory: Path, now: datetime) -> None:
 
 
 def write_generation(run: Run, directory: Path) -> None:
-    """Write `reports/gen_0000.{md,json}`: the budget after the generation that was just closed.
-
-    It reads no other generation, so the last report of a long search costs as much as the first.
-    """
-    state, last = run.state, run.state.completed[-1]
-    best, healthy, of = run.best_of(last.healthy), len(last.healthy), len(last.points)
-    ledger = {"records": state.records, "head": state.head}
+    """Write `reports/gen_0000.{md,json}`: the budget after the generation that was just closed."""
+    state, last = run.state, run.generations[len(run.state.completed) - 1]
     content = {
         "schema": SCHEMA,
         "run_id": run.plan.run_id,
-        "generation": {"number": last.number, "best": best, "healthy": healthy, "candidates": of},
+        "generation": plain_values(last),
         "balances": [one.in_units for one in run.balances],
-        "ledger": ledger,
+        "ledger": {"records": state.records, "head": state.head},
     }
-    said = f"Best score of the generation: {number(best)}; {healthy} of {of} candidates have one."
-    spent = items(f"{plain(line)}." for line in text.balances(run, with_reserved=True))
-    blocks = [plain(f"{text.progress(run)} {said}"), spent, text.ledger(run)]
+    said = f"Best score of the generation: {number(last.best)}; {last.failed} evaluations failed."
+    spent = items(f"{plain(line)}." for line in text.balances(run))
+    blocks = [f"{text.progress(run)} {said}", spent]
     title = f"{run.plan.run_id}: budget after generation {last.number}"
     file = directory / f"reports/gen_{last.number:04d}.json"
     file.parent.mkdir(mode=0o700, exist_ok=True)

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from itertools import accumulate
+from math import inf
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal
 
 from budgets import measurements
@@ -20,8 +21,8 @@ from budgets.accounts import Account
 from budgets.accounts import Attempt as Recorded
 from budgets.effects import CampaignReport, campaign_report
 from budgets.events import Reserved, Settled, Status
-from budgets.failures import cause_of
-from budgets.plan import Calibration, ComparisonName, Frozen, Plan
+from budgets.failures import Cause, cause_of
+from budgets.plan import Calibration, ComparisonName, Configuration, Frozen, Plan
 from budgets.rules import Decision, Ruling
 from budgets.schedule import left_for_the_verdict, search_is_over
 from budgets.state import Batch, RunState
@@ -45,14 +46,16 @@ NEAR = 0.01  # of a knob's range: a value this near to an end counts as at the e
 class Attempt:
     """One attempt at an evaluation."""
 
-    what: str  # `generation 3, candidate 2`; `winner, average`
-    configuration: str  # of a comparison; a campaign's condition; otherwise empty
-    place: str  # its directory below the run's: `eval/gen_0000/cand_0003/seed_12`
-    point: tuple[float, ...]
+    configuration: Configuration
     began: float
     ended: float  # of a running one: the clock's end
     reserved: Reserved
     settled: Settled | None  # None while it runs
+
+    @property
+    def place(self) -> str:
+        """Its directory below the run's: `eval/gen_0000/cand_0003/seed_12`."""
+        return f"eval/{attempt_place(self.reserved)}"
 
     @property
     def score(self) -> float | None:
@@ -98,16 +101,12 @@ class Counts(Frozen):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generation:
-    """One generation, with the scores of its healthy candidates: each the mean over its seeds.
-
-    In a run without a search a score is a single evaluation's.
-    """
+    """A search's generation; the score of a healthy candidate is the mean over its seeds."""
 
     number: int
     failed: int  # evaluations
     best: float | None
     mean: float | None
-    sd: float | None
     best_so_far: float | None  # up to this one; selected for its noise: no evidence of a gain
     best_by_chance: float | None  # expected if every candidate so far equalled the baseline
     step_size: float | None  # of the search after this generation, as are the next
@@ -252,44 +251,43 @@ class Run:
 
     @cached_property
     def counts(self) -> Counts:
-        state, ends = self.state, list(self.state.ends())
+        state, ends, left = self.state, list(self.state.ends()), 0
+        planned, in_flight = self.plan.resolved.evaluations, len(state.accounts.holds)
         statuses = Counter(end.status for end in ends if end.final)
         healthy = statuses.pop(Status.OK, 0)
+        if state.decided is None and state.concluded is None:
+            search = 0 if search_is_over(state) else planned - state.accounts.evaluations
+            left = max(0, search + left_for_the_verdict(state).evaluations - in_flight)
         return Counts(
             settled=state.accounts.evaluations + state.accounts.comparisons,
             ok=healthy,
             failed={str(status): number for status, number in sorted(statuses.items())},
             lost=sum(not end.final for end in ends),
-            in_flight=len(state.accounts.holds),
-            to_come=_to_come(state),
-            planned=self.plan.resolved.evaluations + self.plan.comparison_evaluations,
+            in_flight=in_flight,
+            to_come=left,
+            planned=planned + self.plan.comparison_evaluations,
         )
 
     @cached_property
     def attempts(self) -> tuple[Attempt, ...]:
         """Every attempt, in the order in which they began."""
         found = [
-            self.attempt(batch, attempt)
+            self._attempt(batch, attempt)
             for batch in self.state.batches()
             for attempts in batch.attempts.values()
             for attempt in attempts
         ]
         return tuple(sorted(found, key=lambda one: one.began))
 
-    def attempt(self, batch: Batch, attempt: Recorded) -> Attempt:
+    def _attempt(self, batch: Batch, attempt: Recorded) -> Attempt:
         """Return one attempt. It ends with its session at the latest."""
         reserved, end = attempt.reserved, attempt.settled
-        own = batch.configurations[reserved.candidate]
         opened_ms, closed_ms = self.edges_ms[attempt.session : attempt.session + 2]
         began = min(opened_ms + attempt.reserved_ms, closed_ms) / 1000
-        ended = closed_ms / 1000
         return Attempt(
-            what=self.which(reserved),
-            configuration=own.name,
-            place=f"eval/{attempt_place(reserved)}",
-            point=own.point,
+            configuration=batch.configurations[reserved.candidate],
             began=began,
-            ended=ended if end is None else round(min(began + end.seconds, ended), 3),
+            ended=min(closed_ms / 1000, began + end.seconds if end else inf),
             reserved=reserved,
             settled=end,
         )
@@ -309,29 +307,28 @@ class Run:
     @cached_property
     def slots(self) -> tuple[Slot, ...]:
         """What every slot does now, by number."""
-        expected = schedules.expected_seconds(self.state)
-        found = [self._busy(one, expected) for one in self.state.running_attempts()]
+        found = [self._busy(one) for one in self.state.running_attempts()]
         workers = self.state.opened[-1].workers if self.standing.goes_on else 0
         idle = set(range(workers)) - {one.slot for one in found}
         found += [Slot(slot=number) for number in idle]
         return tuple(sorted(found, key=lambda one: one.slot))
 
-    def _busy(self, attempt: Recorded, expected: float | None) -> Slot:
-        batch, reserved = self.state.batch(attempt.reserved), attempt.reserved
-        own, one = batch.configurations[reserved.candidate], self.attempt(batch, attempt)
-        said, seconds = dict[str, Any](), None
+    def _busy(self, attempt: Recorded) -> Slot:
+        reserved, said, seconds = attempt.reserved, dict[str, Any](), None
+        one = self._attempt(self.state.batch(reserved), attempt)
         if self.standing.goes_on and self.directory is not None:
             said = heartbeat(self.directory, one.place)
         if self.standing.goes_on and attempt.session == len(self.state.opened) - 1:
             since = (self.now - self.last).total_seconds()
             seconds = max(0.0, one.ended + since - one.began)
+        expected = schedules.expected_seconds(self.state)
         fields = {"doing": "running", "seconds": seconds} | said
         return Slot(
             slot=reserved.slot or 0,
-            what=one.what,
+            what=self.which(reserved),
             place=one.place,
             attempt=reserved.attempt,
-            expected_seconds=None if expected is None else expected * own.cost_factor,
+            expected_seconds=expected and expected * one.configuration.cost_factor,
             limit_seconds=reserved.reserve_ms / 1000,
             **fields,
         )
@@ -339,21 +336,20 @@ class Run:
     @cached_property
     def failures(self) -> tuple[FailureKind, ...]:
         """Kinds of failed attempts, the most frequent first."""
-        by_kind = defaultdict[tuple[str, str], list[tuple[Attempt, Settled]]](list)
-        for one in self.attempts:
-            end = one.settled
-            if end is not None and (cause := cause_of(end.status, end.cause)) is not None:
-                by_kind[cause.whose, cause.what].append((one, end))
+        by_kind = defaultdict[Cause, list[Settled]](list)
+        for end in self.state.ends():
+            if (cause := cause_of(end.status, end.cause)) is not None:
+                by_kind[cause].append(end)
         kinds = (
             FailureKind(
-                whose=whose,
-                what=what,
+                whose=cause.whose,
+                what=cause.what,
                 attempts=len(own),
-                final=sum(end.final for _, end in own),
-                example=own[0][1].cause,
-                place=own[0][0].place,
+                final=sum(end.final for end in own),
+                example=own[0].cause,
+                place=f"eval/{attempt_place(own[0])}",
             )
-            for (whose, what), own in by_kind.items()
+            for cause, own in by_kind.items()
         )
         return tuple(sorted(kinds, key=lambda kind: -kind.attempts))
 
@@ -374,48 +370,32 @@ class Run:
         """The baseline's calibrated score and its noise from seed to seed."""
         return measurements.noise(self._calibration)
 
-    @property
-    def _seeds_each(self) -> int:  # a score is the mean over so many
-        return self.plan.resolved.seeds_per_candidate if self.is_search else 1
-
     @cached_property
     def noise_band(self) -> tuple[float, float] | None:
-        """The baseline's mean -+ 2 sd of a candidate's score."""
-        return None if self.baseline is None else self.baseline.band(self._seeds_each)
-
-    def _by_chance(self, candidates: int) -> float | None:
-        """Return the expected best score of that many candidates equal to the baseline."""
-        is_measured = self.is_search or self.plan.phase == "calibration"
-        if self.baseline is None or not is_measured:
+        """The baseline's mean -+ 2 sd of a candidate's score; None without a search."""
+        if self.baseline is None or not self.is_search:
             return None
-        return self.baseline.best_by_chance(candidates, self._seeds_each, sign=self.plan.sign)
-
-    def best_of(self, scores: list[float]) -> float | None:
-        """The best of the scores; None of none."""
-        best = min if self.plan.direction == "minimize" else max
-        return best(scores, default=None)
-
-    def healthy(self, generation: Batch) -> list[float]:
-        """Return a generation's scores: of candidates; without a search, of evaluations."""
-        if self.is_search:
-            return generation.healthy
-        return [end.score for end in generation.results() if end.score is not None]
+        return self.baseline.band(self.plan.resolved.seeds_per_candidate)
 
     @cached_property
     def generations(self) -> tuple[Generation, ...]:
-        """Every generation; a check, a calibration or a campaign is one."""
-        so_far, found = list[float](), list[Generation]()
-        for generation in self.state.generations:
-            scores, told = self.healthy(generation), generation.told
+        """Every generation of a search."""
+        so_far, found, own = list[float](), list[Generation](), self.baseline
+        best_of = min if self.plan.direction == "minimize" else max
+        seeds = self.plan.resolved.seeds_per_candidate
+        for batch in self.state.generations if self.is_search else ():
+            scores, told = batch.healthy, batch.told
             so_far += scores
+            chance = None
+            if own is not None:
+                chance = own.best_by_chance(len(so_far), seeds, sign=self.plan.sign)
             one = Generation(
-                number=generation.number,
-                failed=len(generation.failed),
-                best=self.best_of(scores),
+                number=batch.number,
+                failed=len(batch.failed),
+                best=best_of(scores, default=None),
                 mean=fmean(scores) if scores else None,
-                sd=stdev(scores) if len(scores) > 1 else None,
-                best_so_far=self.best_of(so_far),
-                best_by_chance=self._by_chance(len(so_far)),
+                best_so_far=best_of(so_far, default=None),
+                best_by_chance=chance,
                 step_size=told.sigma if told else None,
                 axis_ratio=told.axis_ratio if told else None,
             )
@@ -509,13 +489,3 @@ def _at_end(knob: Scale, unit: float) -> Literal["lower", "upper"] | None:
     else:
         ends = unit <= NEAR, unit >= 1 - NEAR
     return "lower" if ends[0] else "upper" if ends[1] else None
-
-
-def _to_come(state: RunState) -> int:
-    """Return the evaluations left of the search, and at most needed for the verdict."""
-    if state.decided is not None or state.concluded is not None:
-        return 0
-    accounts, of_search = state.accounts, 0
-    if not search_is_over(state):
-        of_search = state.plan.resolved.evaluations - accounts.evaluations
-    return max(0, of_search + left_for_the_verdict(state).evaluations - len(accounts.holds))

@@ -18,13 +18,12 @@ from budgets.formatting import (
     sentence_case,
 )
 from budgets.measurements import EndEffect, Liveness
-from budgets.verdict import Findings
 from orchestrator.look import text
 from orchestrator.look.answer import answer, beginning, named
 from orchestrator.look.files import measured_in
 from orchestrator.look.json_documents import flat
 from orchestrator.look.page import Block, Details, Figure, Page, Section, commands, items, table
-from orchestrator.look.run import Knob, Run
+from orchestrator.look.run import Run
 from orchestrator.plan.phase2 import beginning as begins_with
 
 ON_A_TERMINAL = 5
@@ -42,15 +41,11 @@ def page_of(run: Run, *, with_plots: bool = True) -> Page:
 
 
 def summary(run: Run) -> Page:
-    """Return what a terminal shows: the first sections, without details."""
-    kept = {name for name, _, _ in SECTIONS[:ON_A_TERMINAL]}
-    own = page_of(run, with_plots=False)
-    sections = [
-        one._replace(blocks=[block for block in one.blocks if not isinstance(block, Details)])
-        for one in own.sections
-        if one.name in kept
-    ]
-    return own._replace(sections=[*sections, Section("ledger", "Ledger", [text.ledger(run)])])
+    """Return what a terminal shows: the first sections, without plots and details."""
+    own, kept = page_of(run, with_plots=False), {name for name, *_ in SECTIONS[:ON_A_TERMINAL]}
+    shown = (one for one in own.sections if one.name in kept)
+    brief = (one._replace(blocks=[b for b in one.blocks if isinstance(b, str)]) for one in shown)
+    return own._replace(sections=[one for one in brief if one.blocks])
 
 
 def about(run: Run) -> str:
@@ -86,33 +81,26 @@ def _verdict(run: Run, figures: Figures) -> Iterator[Block]:
     elif run.check is not None:
         yield from _check(run, run.check)
     elif run.findings is not None:
-        asked = f"A Go asks for a gain of {percent(run.findings.asked)}."
-        yield f"{asked} {text.detectable(run.gain)}".rstrip()
         yield from _gains(run)
         yield from _shown(figures, "gains")
-        yield from _folded("What a Go needs", _conditions(run, run.findings))
+        rows = (
+            {
+                "a Go needs": one.rule.replace("_", " "),
+                "met": "yes" if one.met else "no",
+                "observed": plain(text.condition(run.state, one)),
+            }
+            for one in run.findings.conditions
+        )
+        yield from _folded("What a Go needs", table("", rows))
 
 
 def _gains(run: Run) -> list[str]:
-    rows = []
-    for own in run.gains:
-        name = f"**{plain(own.name)}**" if own.kind == "winner" else plain(own.name)
-        gain = plain(text.interval(own.gain))
-        rows.append({"of": name, "over": plain(own.against), "gain": gain})
-    sure = percent(1 - run.gains[0].gain.level) if run.gains else ""
-    return table(f"Gains on shared seeds; each end of an interval holds with {sure}", rows)
-
-
-def _conditions(run: Run, found: Findings) -> list[str]:
     rows = (
-        {
-            "a Go needs": one.rule.replace("_", " "),
-            "met": "yes" if one.met else "**no**",
-            "observed": plain(text.condition(run.state, one)),
-        }
-        for one in found.conditions
+        {"of": one.name, "over": one.against, "gain": text.interval(one.gain)} for one in run.gains
     )
-    return table("", rows)
+    own = [{name: plain(said) for name, said in row.items()} for row in rows]
+    sure = percent(1 - run.gains[0].gain.level) if own else ""
+    return table(f"Gains on shared seeds; each end of an interval holds with {sure}", own)
 
 
 def _check(run: Run, found: Liveness) -> Iterator[Block]:
@@ -175,18 +163,15 @@ def _scores(run: Run, figures: Figures) -> Iterator[Block]:
         return
     said = f"{sentence_case(plain(measured_in(run.state)))}: {better_when(run.plan.direction)}."
     if (own := run.baseline) is not None:
-        said += (
-            f" Baseline: {number(own.mean)}, the mean of {counted(own.seeds, 'seed')}; standard "
-        )
+        said += f" Baseline: {number(own.mean)} (mean of {counted(own.seeds, 'seed')}); standard "
         said += f"deviation from seed to seed {number(own.sd, 4)}."
     yield said
     yield from _shown(figures, "scores")
-    if run.generations and run.generations[-1].best_by_chance is not None:
-        last = run.generations[-1]
+    if run.generations and (chance := run.generations[-1].best_by_chance) is not None:
         yield (
-            f"Best score: {number(last.best_so_far)}. The same number of evaluations of the "
-            f"baseline would reach about {number(last.best_by_chance)} by chance: a best score "
-            "proves nothing."
+            f"Best score: {number(run.generations[-1].best_so_far)}. The same number of "
+            f"evaluations of the baseline would reach about {number(chance)} by chance: a best "
+            "score proves nothing."
         )
 
 
@@ -194,14 +179,12 @@ def _scores(run: Run, figures: Figures) -> Iterator[Block]:
 
 
 def _budget(run: Run, figures: Figures) -> Iterator[Block]:
-    said = [f"{line}." for line in text.balances(run, with_reserved=True)]
-    said.append(f"Evaluations: {text.counts(run)}.")
     usage = run.usage
+    said = [f"Evaluations: {text.counts(run)}."]
     if total := sum(usage.values()) - usage["planned"]:
         idle, wasted = usage["idle"] / total, usage["wasted"] / total
         said.append(f"Time of the slots: {idle:.0%} idle, {wasted:.0%} wasted.")
-    said.append(text.timing(run.pace))
-    yield items(plain(line) for line in filter(None, said))
+    yield items(filter(None, (*said, text.timing(run.pace))))
     own = _shown(figures, "timeline", "device_time")
     yield from _folded("When the slots worked, and where device time went", own)
 
@@ -212,30 +195,21 @@ def _budget(run: Run, figures: Figures) -> Iterator[Block]:
 def _knobs(run: Run, figures: Figures) -> Iterator[Block]:
     if not run.is_search:
         return
-    decided = run.state.decided
-    if decided is not None and decided.grade == "no_go":
-        yield "The baseline stays. This shows what was compared with it:"
-        yield commands(command("best", named(run)))
-    elif decided is not None:
-        yield f"What won on fresh seeds: {plain(decided.configuration)} of the search."
-    elif any(knob.recommended is not None for knob in run.knobs):
-        yield "Recommended, not compared yet: the mean of the search over its last third."
-    yield from table("Each knob in its range", map(_knob, run.knobs))
+    rows = (
+        {
+            "knob": plain(knob.name),
+            "scale": knob.kind,
+            ">low": number(knob.low),
+            ">high": number(knob.high),
+            ">baseline": number(knob.baseline),
+            ">recommended": number(knob.recommended, 4),
+            ">moved": "-" if knob.moved is None else f"{knob.moved:+.0%}",
+        }
+        for knob in run.knobs
+    )
+    yield from table("Each knob in its range", rows)
     yield from _shown(figures, "paths")
     yield from _folded("Each knob by the scores of the search", _shown(figures, "marginals"))
-
-
-def _knob(knob: Knob) -> dict[str, object]:
-    end = "" if knob.at_end is None else f", {knob.at_end} end"
-    return {
-        "knob": plain(knob.name),
-        "scale": knob.kind,
-        ">low": number(knob.low),
-        ">high": number(knob.high),
-        ">baseline": number(knob.baseline),
-        ">recommended": number(knob.recommended, 4),
-        ">moved": "-" if knob.moved is None else f"{knob.moved:+.0%}{end}",
-    }
 
 
 def _search(run: Run, figures: Figures) -> Iterator[Block]:

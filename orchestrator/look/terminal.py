@@ -52,7 +52,7 @@ def status_lines(run: Run, most_slots: int = MOST_SLOTS) -> Iterator[str]:
     yield from (f"{name:11s}  {said}" for name, said in _rows(run))
     if run.standing.kind == "running":
         yield from (f"  {line}" for line in slot_lines(run.slots, most_slots))
-    for place, line in enumerate(text.balances(run, with_reserved=True)):
+    for place, line in enumerate(text.balances(run)):
         yield f"{'' if place else 'budget':11s}  {line}"
     yield f"{'files':11s}  {run.directory}"
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 
 from budgets import verdict
 from budgets.accounts import Account
-from budgets.effects import CampaignReport
 from budgets.events import Amended, Decided, Fired, Overridden, Status
 from budgets.formatting import (
     counted,
@@ -77,16 +76,15 @@ def of_cap(run: Run, own: Account) -> str:
     return amount(own, own.spent) + ("" if most is None else f" of {amount(own, most)}")
 
 
-def balances(run: Run, *, with_reserved: bool = False) -> list[str]:
+def balances(run: Run) -> list[str]:
     """Return what is spent of each currency: `8 of 16 evaluations, 2 reserved`."""
     said = []
     for own in run.balances:
         of = "" if own.unit == "evaluations" else "of "
         line = f"{of_cap(run, own)} {of}{own.name}"
-        line += f" on {devices(run)}" if own.unit == "device-hours" else ""
-        if with_reserved and own.reserved:
-            line += f", {amount(own, own.reserved)} reserved"
-        said.append(line)
+        if own.unit == "device-hours":
+            line += f" on {run.plan.devices.count} x {run.plan.devices.name}"
+        said.append(line + f", {amount(own, own.reserved)} reserved" * bool(own.reserved))
     return said
 
 
@@ -97,21 +95,11 @@ def cost(run: Run) -> str:
     return f"{'; '.join([*balances(run), failed, *lost])}."
 
 
-def ledger(run: Run) -> str:
-    """Return which records a view is as of, as Markdown."""
-    return f"{run.state.records} records, head `{run.state.head}`."
-
-
 def counts(run: Run) -> str:
     """Return `7 ok, 1 oom, 0 lost, 2 in flight, 6 left`, comparisons included."""
     own = run.counts
     failed = "".join(f", {number} {status}" for status, number in own.failed.items())
     return f"{own.ok} ok{failed}, {own.lost} lost, {own.in_flight} in flight, {own.to_come} left"
-
-
-def devices(run: Run) -> str:
-    """Return `2 x AMD EPYC`."""
-    return f"{run.plan.devices.count} x {run.plan.devices.name}"
 
 
 def amended(event: Amended) -> str:
@@ -184,13 +172,6 @@ def interval(gain: Gain) -> str:
     return f"{gain.mean:+.2%} ({ends}{seeds})"
 
 
-def detectable(gain: Gain | None) -> str:
-    """Return the true gain that its seeds show with a power of 80 %; empty where not known."""
-    if gain is None or not gain.detectable:
-        return ""
-    return f"Detectable gain at 80 % power: {percent(gain.detectable, 3)}."
-
-
 def moves(knobs: tuple[Knob, ...]) -> str:
     """Return `Moved most: lr 0.02 to 0.035, tau_c 0.85 to 0.9 and 8 more.`, by shares of ranges."""
     moved = [one for one in knobs if one.moved]
@@ -252,24 +233,6 @@ def difference(own: NamedGain) -> str:
         return said
     low, high = sorted((-lower, -upper) if mean < 0 else (lower, upper))
     return f"{said} ({100 * low:.2f} to {100 * high:.2f})"
-
-
-def campaign(run: Run, found: CampaignReport) -> str:
-    """Return how far it is, and what was found."""
-    settled = f"{run.counts.settled} of {run.counts.planned} evaluations settled"
-    if not found.is_over:
-        return f"{settled}."
-    failed, beyond = sum(run.counts.failed.values()), beyond_chance(found)
-    said = (
-        f"Beyond chance: {'; '.join(beyond[:4])}." if beyond else "No difference is beyond chance."
-    )
-    return f"{settled}, {failed} failed. {said}"
-
-
-def beyond_chance(found: CampaignReport) -> list[str]:
-    """Return the differences that are more than chance."""
-    shown = (one for one in found.gains if one.is_found)
-    return [f"{one.name} against {one.against} is {difference(one)}" for one in shown]
 
 
 # Rules

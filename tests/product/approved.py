@@ -38,7 +38,7 @@ HERE = (  # what depends on the machine, which the product looks at
 JUST_MADE = (  # all times
     (r"[ \t]+$", ""),
     # The report that ends a run: stored runs have the same.
-    (r"\n {20,}\S.*\n\n\w+\n(?:(?!\$ orchestrator).*\n)*?(?=Ledger\n)", "\n(the report)\n"),
+    (r"\n {20,}\S.*\n\n\w+\n(?:(?!\$ orchestrator).*\n)*?(?=.*\nFound: )", "\n(the report)\n"),
     *HERE,
     (r"(?<=-cpu-)[0-9a-f]{6}(-[0-9a-f]{6})?", "HASH"),
     (r" s left.*", " s left"),

@@ -48,7 +48,7 @@ def advised(state: RunState) -> str:
         (LONE, "phase1 --tier max", {}),
         (SMALL, "phase1 --tier max", {}),
         (SMALL, "check knobs", {"tier": "max"}),
-        ({"generations": ALIVE, "winner": noisy(0.995, 0.02)}, "confirm_seeds=16", {}),
+        ({"generations": ALIVE, "winner": noisy(0.995, 0.02)}, "phase1 --tier max", {}),
         ({"generations": ALIVE, "winner": noisy(1.05, 0.02)}, "check knobs", {}),
         ({"generations": ALIVE, "winner": 8 * (1.0,)}, "check knobs", {}),
         ({"baseline": 11 * (0.0,), **GO}, "check knobs", {}),
