@@ -15,8 +15,8 @@ from budgets.verdict import winner_scores
 from objectives.settings import cut
 from orchestrator.look import text
 from orchestrator.look.answer import answer
-from orchestrator.look.json_documents import document, plain_values
-from orchestrator.look.page import Page, Section, headline, items, table
+from orchestrator.look.json_documents import document, plain_name, plain_values
+from orchestrator.look.page import Answer, Page, Section, items, table
 from orchestrator.look.run import Run
 from orchestrator.look.sections import facts
 from orchestrator.records.runs import find_run
@@ -92,66 +92,54 @@ class Comparison:
 
     def page(self) -> Page:
         """Return what is shown of them, without empty sections."""
-        shown = [
-            f"{name} {text.interval(run.gain)}"
-            for name, run in zip(self.names, self.runs, strict=True)
-            if run.gain and run.gain.is_shown
-        ]
-        sentence = "None of these runs shows a gain on fresh seeds."
-        if shown:
-            better = "More than chance, over its own baseline on fresh seeds"
-            sentence = f"{better}: {listed(shown, MOST_NAMED)}."
+        sentence = "Their objectives have one fingerprint."
+        if self.why_not:
+            sentence = f"What differs: {listed(self.why_not, MOST_NAMED)}."
+        duels = (
+            f"{plain(self.names[duel.run])} over {plain(self.names[duel.against])}: "
+            f"{text.interval(duel.gain)}"
+            for duel in self.duels
+        )
         differing = (
             {name: cut(own[place] or "-", VALUE_WIDTH) for name, own in self.differences.items()}
             for place in range(len(self.runs))
         )
-        sections = (
-            Section("scores", "Can the scores be compared?", [self._scores()]),
-            Section("runs", "What each run found, and its cost", self._table(map(_run, self.runs))),
-            Section("differences", "What differs", self._table(differing)),
-            Section("knobs", "What each run recommends", self._table(map(_knobs, self.runs))),
-        )
+        tables = {
+            "What each run found, and its cost": self._table(map(_run, self.runs)),
+            "What differs": self._table(differing),
+            "What each run recommends": self._table(map(_knobs, self.runs)),
+            "Winner over winner, on fresh seeds of both": [items(duels)] if self.duels else [],
+        }
         how = "can" if self.is_comparable else "cannot"
         return Page(
             name=" · ".join(self.names),
             about=f"{len(self.runs)} runs side by side",
-            answer=headline(f"These scores {how} be compared", sentence),
-            sections=[one for one in sections if one.blocks],
+            answer=Answer(title=f"These scores {how} be compared", sentence=sentence),
+            sections=[Section(plain_name(name), name, own) for name, own in tables.items() if own],
         )
-
-    def _scores(self) -> str:
-        said = ["Scores and gains compare between runs whose objectives have one fingerprint."]
-        if self.why_not:
-            said.append(f"What differs: {plain(listed(self.why_not, MOST_NAMED))}.")
-        for duel in self.duels:
-            one, other = (plain(self.names[place]) for place in (duel.run, duel.against))
-            over = f"The winner of {one} over that of {other}, on fresh seeds of both"
-            said.append(f"{over}: {text.interval(duel.gain)}.")
-        return items(said)
 
     def _table(self, values: Iterable[Mapping[str, str]]) -> list[str]:
         """Return a table with a column for each run, and a row for each name."""
         columns = dict(zip(map(plain, self.names), values, strict=True))
         names = dict.fromkeys(name for column in columns.values() for name in column)
-        shown = {name: [column.get(name, "-") for column in columns.values()] for name in names}
         rows = (
-            dict(zip(("what", *columns), map(plain, (name, *own)), strict=True))
-            for name, own in shown.items()
+            {"what": plain(name)}
+            | {run: plain(column.get(name, "-")) for run, column in columns.items()}
+            for name in names
         )
         return table("", rows)
 
 
 def _run(run: Run) -> dict[str, str]:
-    values = {
+    return {
         "phase and tier": f"{run.plan.phase} {run.plan.tier or ''}",
         "verdict": answer(run).title,
         "gain on fresh seeds": "-" if run.gain is None else text.interval(run.gain),
         "baseline": "-" if run.baseline is None else number(run.baseline.mean),
         "results": text.counts(run),
+        **{own.name: text.of_cap(run, own) for own in run.balances},
+        "directory": str(run.directory),
     }
-    for own in run.balances:
-        values[own.name] = text.of_cap(run, own)
-    return values | {"directory": str(run.directory)}
 
 
 def _knobs(run: Run) -> dict[str, str]:

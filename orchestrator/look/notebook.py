@@ -1,7 +1,5 @@
 """A run in Python and in a notebook: its verdict, its recommendation, tables, plots, report."""
 
-from base64 import b64encode
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from html import escape
@@ -13,6 +11,7 @@ from budgets.formatting import printable
 from budgets.stats import interval
 from budgets.verdict import best_point, recommendation, winner_scores
 from orchestrator.look.answer import answer
+from orchestrator.look.plots import Drawing, drawings
 from orchestrator.look.run import Run
 from orchestrator.look.text import cautions
 from orchestrator.records import runs
@@ -107,21 +106,19 @@ class Result:
         """Return a row a generation. Raises ImportError without pandas."""
         return _pandas().DataFrame(map(asdict, self.run.generations))
 
-    def report(self) -> "Shown":
+    def report(self) -> "Report":
         """Return the whole report, which shows itself in a notebook; `save(path)` writes it."""
         from orchestrator.look.page import page_html
         from orchestrator.look.sections import page_of
 
-        return Shown(page_html(page_of(self.run)))
+        return Report(page_html(page_of(self.run)))
 
-    def plot(self, name: str = "scores") -> "Shown":
+    def plot(self, name: str = "scores") -> Drawing:
         """Return a plot; `save(path)` writes SVG, PNG or PDF. Raises ValueError if unknown."""
-        from orchestrator.look.plots import drawings
-
         every = drawings(self.run)
         if name not in every:
             raise ValueError(f"plot: expected one of {', '.join(every)}, got {name!r}")
-        return Shown(every[name].file("svg").decode(), every[name].file)
+        return every[name]
 
     def _knobs(self, point: tuple[float, ...] | None) -> dict[str, float] | None:
         return None if point is None else self.run.plan.space.decode(point)
@@ -134,23 +131,19 @@ class Result:
 
 
 @dataclass(frozen=True, repr=False)
-class Shown:
-    """A page or a drawing that shows itself in a notebook."""
+class Report:
+    """A page that shows itself in a notebook."""
 
-    text: str  # HTML or SVG
-    drawn: Callable[[str], bytes] | None = None  # in another form: `png`, `pdf`
+    html: str
 
     def save(self, path: str | Path) -> Path:
-        """Write it to a file, a drawing by its suffix, and return the path."""
+        """Write it to a file, and return the path."""
         file = Path(path)
-        form = file.suffix.removeprefix(".").lower() or "svg"
-        file.write_bytes(self.drawn(form) if self.drawn else self.text.encode())
+        file.write_text(self.html, "utf-8", "replace")
         return file
 
     def _repr_html_(self) -> str:
-        if self.text.startswith("<?xml"):  # an image, so that its styles stay its own
-            return f'<img src="data:image/svg+xml;base64,{b64encode(self.text.encode()).decode()}">'
-        page = escape(self.text, quote=True)
+        page = escape(self.html, quote=True)
         return f'<iframe srcdoc="{page}" style="width:100%;height:60em;border:0"></iframe>'
 
 

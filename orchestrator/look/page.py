@@ -18,19 +18,10 @@ from markupsafe import Markup
 
 from budgets.formatting import plain, printable, sentence_case
 from budgets.formatting import table as table_lines
+from orchestrator.look.plots import Drawing
 
 Mood = Literal["good", "caution", "bad", "open", "trouble"]
 """Go; Go with a But; No-Go; running or without a verdict; paused, stopped or interrupted."""
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A plot, for HTML only. Its texts are plain."""
-
-    name: str
-    title: str
-    caption: str  # how to read it
-    svg: str  # in base64
 
 
 @dataclass(frozen=True)
@@ -41,7 +32,7 @@ class Details:
     blocks: Sequence["Block"]
 
 
-Block = str | Figure | Details
+Block = str | Drawing | Details
 
 
 class Section(NamedTuple):
@@ -59,12 +50,12 @@ class Answer:
     title: str  # the verdict in two or three words: `Go that persists`, `In progress`
     sentence: str  # the verdict with its evidence
     but: str = ""  # what speaks against relying on it
-    found: str
-    sure: str
-    cost: str
-    next: str  # what to do now
+    found: str = ""  # empty, as the next, of several runs together
+    sure: str = ""
+    cost: str = ""
+    next: str = ""  # what to do now
     commands: tuple[str, ...] = ()  # that do it, to copy
-    mood: Mood
+    mood: Mood = "open"
 
     @property
     def parts(self) -> dict[str, str]:
@@ -83,11 +74,6 @@ class Answer:
         yield self.headline
         yield from (f"{name}: {said}" for name, said in self.parts.items())
         yield from (f"  {line}" for line in self.commands)
-
-
-def headline(title: str, sentence: str, mood: Mood = "open") -> Answer:
-    """Return an answer of a title and a sentence alone, as several runs together have."""
-    return Answer(title=title, sentence=sentence, mood=mood, found="", sure="", cost="", next="")
 
 
 class Page(NamedTuple):
@@ -200,11 +186,11 @@ def _style() -> Markup:
 
 def _block(own: Block) -> Markup:
     """Raise TypeError on an unknown block: nothing is left out silently."""
-    if isinstance(own, Figure | Details):
+    if isinstance(own, Drawing | Details):
         made: Markup = getattr(template(), type(own).__name__.lower())(own)
         return made
     if not isinstance(own, str):
-        raise TypeError(f"expected Markdown, a Figure or Details, got {type(own).__name__}")
+        raise TypeError(f"expected Markdown, a Drawing or Details, got {type(own).__name__}")
     parser = _markdown_parser()
     tokens = parser.parse(printable(own))
     for token in tokens:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain, combinations, pairwise
 from math import ceil, isfinite, nan, sqrt
+from pathlib import Path
 from statistics import fmean, quantiles
 from typing import Any, NamedTuple
 
@@ -23,7 +24,6 @@ from budgets.formatting import better_when, percent, printable, shortened
 from budgets.stats import NamedGain, interval
 from budgets.verdict import BASELINE, mean_score
 from orchestrator.look.files import Curve, curve
-from orchestrator.look.page import Figure
 from orchestrator.look.run import Attempt, Knob, Run
 
 INK = "#1b1f24"
@@ -46,12 +46,9 @@ _STYLE = dict.fromkeys(_INKED, INK) | {
     "legend.frameon": False,
     "grid.alpha": 0.4,
     "svg.fonttype": "none",
-    "svg.hashsalt": "a plot",
     "text.parse_math": False,  # a `$` in a name is a `$`
 }
 _NO_SCORE = {"fc": RED, "hatch": "////", "ec": INK, "lw": 0.3}
-_DATE = {"png": "Software", "pdf": "CreationDate", "svg": "Date"}
-"""By form, the entry that would make two files of one drawing differ."""
 
 Texts = tuple[str, str]  # a plot's title, and how to read it
 Ends = tuple[float, float]
@@ -59,31 +56,44 @@ Ends = tuple[float, float]
 
 @dataclass(frozen=True)
 class Drawing:
-    """A plot and its texts."""
+    """A plot and its texts: a part of a page, and what a notebook shows."""
 
+    name: str
     title: str
     caption: str  # how to read it
     canvas: Any  # a matplotlib figure
 
     def file(self, form: str, paper: str = "white") -> bytes:
-        """Return it as `png`, `pdf` or `svg`: the same bytes for the same drawing."""
+        """Return it as `png`, `pdf` or `svg`."""
         import matplotlib
 
         file = io.BytesIO()
         with warnings.catch_warnings(), matplotlib.rc_context(_STYLE):
             warnings.simplefilter("ignore")  # letters that the font lacks: a viewer has other fonts
-            about = {_DATE[form]: None} if form in _DATE else None
-            self.canvas.savefig(file, format=form, dpi=200, facecolor=paper, metadata=about)
+            self.canvas.savefig(file, format=form, dpi=200, facecolor=paper)
         return file.getvalue()
+
+    def url(self, paper: str = "none") -> str:
+        """Return it as an address of an image, so that its styles stay its own."""
+        return f"data:image/svg+xml;base64,{base64.b64encode(self.file('svg', paper)).decode()}"
+
+    def save(self, path: str | Path) -> Path:
+        """Write it as the path's suffix says, as SVG without one, and return the path."""
+        file = Path(path)
+        file.write_bytes(self.file(file.suffix.removeprefix(".").lower() or "svg"))
+        return file
+
+    def _repr_html_(self) -> str:
+        return f'<img src="{self.url("white")}">'
 
 
 def drawings(run: Run) -> dict[str, Drawing]:
     """Return every plot with something to show, by name, in reading order."""
-    found = ((name, _drawn(partial(plot, run))) for name, plot in PLOTS.items())
-    return {name: drawing for name, drawing in found if drawing is not None}
+    found = (_drawn(name, partial(plot, run)) for name, plot in PLOTS.items())
+    return {one.name: one for one in found if one is not None}
 
 
-def _drawn(plot: Callable[[Any], Texts | None]) -> Drawing | None:
+def _drawn(name: str, plot: Callable[[Any], Texts | None]) -> Drawing | None:
     """Return the plot with a legend that names each kind of mark once."""
     import matplotlib
     from matplotlib.figure import Figure as Canvas
@@ -92,25 +102,13 @@ def _drawn(plot: Callable[[Any], Texts | None]) -> Drawing | None:
         canvas = Canvas((WIDTH, 3.0), layout="constrained")
         if (texts := plot(canvas)) is None:
             return None
-        own = (axes.get_legend_handles_labels() for axes in canvas.axes)
-        marks = {
-            name: mark for marks, names in own for mark, name in zip(marks, names, strict=True)
-        }
+        legends = (axes.get_legend_handles_labels() for axes in canvas.axes)
+        marks = {own: mark for each in legends for mark, own in zip(*each, strict=True)}
         looks = {"handlelength": 1.8, "columnspacing": 1.2, "labelspacing": 0.25}
         if marks:
             canvas.legend(marks.values(), marks, loc="outside upper left", ncols=3, **looks)
     title, caption = map(_line, texts)
-    return Drawing(title, caption, canvas)
-
-
-def figures(drawn: Mapping[str, Drawing]) -> dict[str, Figure]:
-    """Return drawings as parts of a page."""
-    return {
-        name: Figure(
-            name, one.title, one.caption, base64.b64encode(one.file("svg", "none")).decode()
-        )
-        for name, one in drawn.items()
-    }
+    return Drawing(name, title, caption, canvas)
 
 
 # What plots share
@@ -298,15 +296,9 @@ def _effects(run: Run, canvas: Any) -> Texts | None:
     )
 
 
-def _campaign(own: CampaignReport, canvas: Any) -> Texts:
-    """Draw the differences between conditions; without any, the conditions alone."""
+def _campaign(own: CampaignReport, canvas: Any) -> Texts | None:
     if not own.gains:
-        rows = []
-        for one in own.rows:
-            scores = [score for score in one.scores if score is not None]
-            low, high = interval(scores, LEVEL) or (None, None)
-            rows.append(_Row(one.name, one.mean, low, high, True))
-        return "Conditions", f"Means over the seeds.{_forest(canvas, 'score', rows, {})}"
+        return None
     rows = [_bar(one, f"{one.name} against {one.against}") for one in own.gains]
     more = _forest(canvas, "difference (%), right is better", rows, {0.0: "no difference"})
     return "Differences between the conditions", (

@@ -22,20 +22,19 @@ from orchestrator.look import text
 from orchestrator.look.answer import answer, beginning, named
 from orchestrator.look.files import measured_in
 from orchestrator.look.json_documents import flat
-from orchestrator.look.page import Block, Details, Figure, Page, Section, commands, items, table
+from orchestrator.look.page import Block, Details, Page, Section, commands, items, table
+from orchestrator.look.plots import Drawing, drawings
 from orchestrator.look.run import Run
 from orchestrator.plan.phase2 import beginning as begins_with
 
 ON_A_TERMINAL = 5
 
-Figures = Mapping[str, Figure]
+Figures = Mapping[str, Drawing]
 
 
 def page_of(run: Run, *, with_plots: bool = True) -> Page:
     """Return everything there is to show of a run; its plots take seconds."""
-    from orchestrator.look.plots import drawings, figures
-
-    drawn = figures(drawings(run)) if with_plots else {}
+    drawn = drawings(run) if with_plots else {}
     found = (Section(name, title, list(write(run, drawn))) for name, title, write in SECTIONS)
     return Page(run.plan.run_id, about(run), answer(run), [one for one in found if one.blocks])
 
@@ -55,7 +54,7 @@ def about(run: Run) -> str:
     return f"{run.plan.objective.name}, {run.plan.phase}{tier}, {as_of}"
 
 
-def _shown(figures: Figures, *names: str) -> list[Figure]:
+def _shown(figures: Figures, *names: str) -> list[Block]:
     return [figures[name] for name in names if name in figures]
 
 

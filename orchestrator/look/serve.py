@@ -30,7 +30,7 @@ from budgets.ledger import LEDGER, LedgerCorruptError
 from budgets.state import ImpossibleEventError
 from orchestrator.look import page, sections
 from orchestrator.look.answer import answer
-from orchestrator.look.page import Answer, headline
+from orchestrator.look.page import Answer
 from orchestrator.look.run import Run
 from orchestrator.look.terminal import status_lines
 from orchestrator.records.runs import last_changed, load_state, runs_below
@@ -91,7 +91,8 @@ class Site:
             progress = run.pace.progress if run.standing.goes_on else None
             return Entry(*where, run.plan.run_id, answer(run), *said, run, progress)
         except UNREADABLE as error:
-            own = headline("Cannot be read", one_line(str(error), 2000), "trouble")
+            why = one_line(str(error), 2000)
+            own = Answer(title="Cannot be read", sentence=why, mood="trouble")
             return Entry(*where, directory.name, own)
 
     def _main(self, name: str) -> tuple[str, Markup]:

@@ -199,7 +199,7 @@ def _at_end(knob: Knob) -> str:
 
 def _of_a_verdict(found: verdict.Findings) -> Iterator[str]:
     is_go, gain = found.grade != "no_go", found.one("winner")
-    over, longer = found.one("over_incumbent"), found.one("long_run")
+    over = found.one("over_incumbent")
     for one in found.of("over_control"):
         own = one.gain
         if own.is_loss or (is_go and own.mean is not None and not own.is_shown):
@@ -211,10 +211,8 @@ def _of_a_verdict(found: verdict.Findings) -> Iterator[str]:
     if is_go and over is not None and over.mean is not None and not over.is_shown:
         is_worse = "worse" if over.is_loss else "not shown to be better"
         yield f"It is {is_worse} than the winner of phase 1: {interval(over)}."
-    if is_go and longer is None:
-        yield "It was not tried with more training than the search's evaluations had."
-    elif found.grade == "go" and longer is not None:
-        yield f"That it persists with more training is not shown: {interval(longer)}."
+    if found.grade == "go":
+        yield "That the gain persists with more training is not shown."
     if found.no_go == "below_noise" and gain is not None and (gain.upper or 0) > 0:
         seeds = counted(gain.pairs, "seed")
         yield f"A gain of up to {percent(gain.upper or 0, 3)} cannot be ruled out with {seeds}."

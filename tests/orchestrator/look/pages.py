@@ -1,22 +1,25 @@
 """An answer and sections with every kind of block, all of whose text is hostile."""
 
+from types import SimpleNamespace
+
 from budgets.formatting import plain
 from orchestrator.look.page import (
     Answer,
     Block,
     Details,
-    Figure,
     Section,
     commands,
     items,
     table,
 )
+from orchestrator.look.plots import Drawing
 
 HOSTILE = (
     "'\"><script>window.owned = 1</script><img src=x onerror='a()'>{{7*7}}\u202e\x1b[31m\x07|`"
 )
 MARKED = plain(HOSTILE)  # the same as a line of Markdown
 SVG = "PHN2Zy8+"  # in base64
+CANVAS = SimpleNamespace(savefig=lambda file, **_: file.write(b"<svg/>"))
 FIELDS = ("title", "sentence", "but", "found", "sure", "cost", "next")
 
 
@@ -34,7 +37,7 @@ def every_block() -> list[Block]:
         f"`code` and **bold** and {MARKED}",
         items([MARKED, "second"]),
         *table(MARKED, rows),
-        Figure("scores", HOSTILE, HOSTILE, SVG),
+        Drawing("scores", HOSTILE, HOSTILE, CANVAS),
         commands(HOSTILE, "[a](javascript:a())"),
     ]
 

@@ -19,7 +19,7 @@ from starlette.testclient import TestClient
 
 from budgets.ledger import LEDGER
 from orchestrator.look import sections
-from orchestrator.look.page import Details, Page, Section, headline
+from orchestrator.look.page import Answer, Details, Page, Section
 from orchestrator.look.run import Run
 from orchestrator.look.serve import HOST, Site, identifier
 from orchestrator.records.runs import runs_below
@@ -31,7 +31,7 @@ def pages(run: Run) -> Page:
     """Stands in for that of a run, which takes seconds."""
     more = Details(f"{run.state.records} records", ["inside"])
     sections = (Section("counted", "Counted", [more, Details("Other", [])]),)
-    return Page("run", "", headline("", ""), sections)
+    return Page("run", "", Answer(title="", sentence=""), sections)
 
 
 @pytest.fixture
