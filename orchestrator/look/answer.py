@@ -6,11 +6,10 @@ without a verdict) and for each kind that only measures (a calibration, a check,
 
 from contextlib import suppress
 from itertools import pairwise
-from math import ceil
 from typing import NamedTuple
 
 from budgets.effects import LEVEL
-from budgets.events import Decided, Fired
+from budgets.events import Decided
 from budgets.formatting import (
     better_when,
     command,
@@ -25,7 +24,6 @@ from budgets.formatting import (
 )
 from budgets.measurements import LEAST_CANDIDATES
 from budgets.rules import OVERRIDABLE
-from budgets.state import RunState
 from budgets.stats import Gain
 from budgets.tiers import TIERS, size
 from budgets.verdict import Findings, title, winner_means
@@ -75,7 +73,12 @@ def _answer(run: Run, title: str, mood: Mood, step: NextStep, sentence: str, **s
     found = "Not known: nothing is judged before all of it is over."
     if not run.counts.ok:
         found = "Nothing: no evaluation has a score."
-    own = {"found": found, "sure": sure, "cost": text.cost(run), "next": step.said} | said
+    own = {
+        "found": found,
+        "sure": sure,
+        "cost": f"{'; '.join([*text.balances(run), text.counts(run)])}.",
+        "next": step.said,
+    } | said
     return Answer(title=title, mood=mood, sentence=sentence, commands=step.commands, **own)
 
 
@@ -107,9 +110,9 @@ def _way_on(run: Run) -> NextStep:
     triggers, again, look = run.ruling.triggers, beginning(run), command("report", named(run))
     rules = {trigger.rule: trigger for trigger in triggers}
     if "budget" in rules:
-        more = f"{command('amend', named(run))} {_more_needed(run.state, rules['budget'])}"
-        said = f"To spend more, raise the cap by at least that much, then {AGAIN}:"
-        return NextStep(said, (f'{more} --reason "WHY"', *again))
+        flag = rules["budget"].facts.get("flag") or "--max-evals"
+        more = f'{command("amend", named(run))} {flag} MORE --reason "WHY"'
+        return NextStep(f"To spend more, raise the cap, then {AGAIN}:", (more, *again))
     if "baseline_failed" in rules:
         return NextStep("It cannot go on: fix what is named above, then start another.", (look,))
     if rules and set(rules) <= set(OVERRIDABLE):
@@ -117,18 +120,6 @@ def _way_on(run: Run) -> NextStep:
         said = f"Look into it first. To go on anyway, {AGAIN} with{options}:"
         return NextStep(said, (*(f"{one}{options}" for one in again), look))
     return NextStep(f"Fix what is named above, then {AGAIN}.", (*again, look))
-
-
-def _more_needed(state: RunState, fired: Fired) -> str:
-    """Return `--max-hours 0.0485`: the cap in the way, and the least that would be enough."""
-    flag = fired.facts.get("flag") or "--max-evals"
-    times = (one for one in state.accounts.table.values() if one.unit != "evaluations")
-    own = next((one for one in times if one.flag == flag), None)
-    if own is None or own.cap is None:
-        return f"{flag} MORE"
-    cap, used = own.cap / own.per_unit, own.used / own.per_unit
-    # nothing is free of a cap that is overdrawn: the limit is 0 then
-    return f"{flag} {ceil(1e4 * (max(cap - fired.limit, used) + fired.observed)) / 1e4:.12g}"
 
 
 # Decided
@@ -290,11 +281,15 @@ def _campaign(run: Run) -> Answer | None:
     count, failed = run.counts, sum(run.counts.failed.values())
     sentence = f"{count.settled} of {count.planned} evaluations settled, {failed} failed."
     shown = [
-        f"{one.name} against {one.against} is {text.difference(one)}"
+        f"{one.name} against {one.against} {text.interval(one.gain)}"
         for one in own.gains
         if one.is_found
     ]
-    found = f"Beyond chance: {'; '.join(shown[:4])}." if shown else "Nothing is beyond chance."
+    found = (
+        f"Beyond chance (positive is better): {'; '.join(shown[:4])}."
+        if shown
+        else "Nothing is beyond chance."
+    )
     sure = f"{1 - LEVEL:.0%} sure of each range, on {counted(len(own.seeds), 'seed')}."
     if len(own.seeds) == 1:
         sure = "Not at all: with one seed nothing can be told from chance."

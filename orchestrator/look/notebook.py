@@ -21,6 +21,8 @@ from orchestrator.records.tables import COLUMNS, columns_of, export_rows
 if TYPE_CHECKING:
     import pandas as pd
 
+    from orchestrator.look.page import Page
+
 LEVEL = 0.05
 """How often the interval of `Result.value` misses the true mean."""
 
@@ -106,12 +108,11 @@ class Result:
         """Return a row a generation. Raises ImportError without pandas."""
         return _pandas().DataFrame(map(asdict, self.run.generations))
 
-    def report(self) -> "Report":
+    def report(self) -> "Page":
         """Return the whole report, which shows itself in a notebook; `save(path)` writes it."""
-        from orchestrator.look.page import page_html
         from orchestrator.look.sections import page_of
 
-        return Report(page_html(page_of(self.run)))
+        return page_of(self.run)
 
     def plot(self, name: str = "scores") -> Drawing:
         """Return a plot; `save(path)` writes SVG, PNG or PDF. Raises ValueError if unknown."""
@@ -128,23 +129,6 @@ class Result:
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(repr(self))}</pre>"
-
-
-@dataclass(frozen=True, repr=False)
-class Report:
-    """A page that shows itself in a notebook."""
-
-    html: str
-
-    def save(self, path: str | Path) -> Path:
-        """Write it to a file, and return the path."""
-        file = Path(path)
-        file.write_text(self.html, "utf-8", "replace")
-        return file
-
-    def _repr_html_(self) -> str:
-        page = escape(self.html, quote=True)
-        return f'<iframe srcdoc="{page}" style="width:100%;height:60em;border:0"></iframe>'
 
 
 def _pandas() -> Any:

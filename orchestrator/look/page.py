@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from budgets.formatting import plain, printable, sentence_case
 from budgets.formatting import table as table_lines
@@ -77,12 +78,22 @@ class Answer:
 
 
 class Page(NamedTuple):
-    """What is shown of a run, of several, or of a campaign of jobs."""
+    """What is shown of a run, of several, or of a campaign of jobs; also in a notebook."""
 
     name: str
     about: str  # what it is, in a few words
     answer: Answer
     sections: Sequence[Section]
+
+    def save(self, path: str | Path) -> Path:
+        """Write it as HTML to a file, and return the path."""
+        file = Path(path)
+        file.write_text(page_html(self), "utf-8", "replace")
+        return file
+
+    def _repr_html_(self) -> str:
+        page = escape(page_html(self))
+        return f'<iframe srcdoc="{page}" style="width:100%;height:60em;border:0"></iframe>'
 
 
 # Parts of Markdown

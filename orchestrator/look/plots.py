@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, combinations, pairwise
+from itertools import chain, combinations
 from math import ceil, isfinite, nan, sqrt
 from pathlib import Path
 from statistics import fmean, quantiles
@@ -369,6 +369,8 @@ def _paths(run: Run, canvas: Any) -> Texts | None:
 
 
 def _marginals(run: Run, canvas: Any) -> Texts | None:
+    from numpy import array_split
+
     samples = [
         (point, score - mean)
         for generation in (run.state.completed if run.is_search else ())
@@ -378,12 +380,14 @@ def _marginals(run: Run, canvas: Any) -> Texts | None:
     ]
     if not samples:
         return None
-    bins, means = max(1, min(MOST_BINS, len(samples) // BIN)), []
-    for place in range(len(run.knobs)):
-        own = sorted((point[place], more) for point, more in samples)
-        cuts = [len(own) * at // bins for at in range(bins + 1)]
-        each = (zip(*own[low:high], strict=True) for low, high in pairwise(cuts))
-        means.append([tuple(map(fmean, values)) for values in each])
+    bins = max(1, min(MOST_BINS, len(samples) // BIN))
+    means = [
+        [
+            chunk.mean(0)
+            for chunk in array_split(sorted((p[place], more) for p, more in samples), bins)
+        ]
+        for place in range(len(run.knobs))
+    ]
     heights = [[mean for _, mean in own] for own in means]
     high = max(map(abs, _limits((more for _, more in samples), chain(*heights))))
 

@@ -22,7 +22,7 @@ from budgets.accounts import Attempt as Recorded
 from budgets.effects import CampaignReport, campaign_report
 from budgets.events import Reserved, Settled, Status
 from budgets.failures import Cause, cause_of
-from budgets.plan import Calibration, ComparisonName, Configuration, Frozen, Plan
+from budgets.plan import Calibration, Configuration, Frozen, Plan
 from budgets.rules import Decision, Ruling
 from budgets.schedule import left_for_the_verdict, search_is_over
 from budgets.state import Batch, RunState
@@ -477,7 +477,7 @@ class Run:
         return (0, *accumulate(self.state.accounts.sessions_ms))
 
 
-def comparison_name(kind: ComparisonName | None) -> str | None:
+def comparison_name(kind: str | None) -> str | None:
     """Return the name of a comparison that people read."""
     return kind and kind.replace("_", " ")
 

@@ -86,7 +86,7 @@ def _verdict(run: Run, figures: Figures) -> Iterator[Block]:
             {
                 "a Go needs": one.rule.replace("_", " "),
                 "met": "yes" if one.met else "no",
-                "observed": plain(text.condition(run.state, one)),
+                "observed": plain(text.condition(one)),
             }
             for one in run.findings.conditions
         )
@@ -128,15 +128,10 @@ def _failed(statuses: Mapping[str, int]) -> str:
 
 def _campaign(run: Run, found: CampaignReport) -> Iterator[Block]:
     """Yield the conditions against the controls, and the effects of the factors."""
-    judged = "nothing is judged before the last evaluation is settled"
-    if len(found.seeds) == 1:
-        judged = "with one seed a condition, nothing here can be told from chance"
-    elif found.is_over:
-        judged = f"**bold** is beyond chance, of which at most {found.rate:.0%} is chance"
     yield (
-        f"{sentence_case(better_when(run.plan.direction))} (score). Differences are "
-        f"paired on {counted(len(found.seeds), 'seed')}, in percent of the control's mean, with "
-        f"the {1 - LEVEL:.0%} interval in brackets; {judged}."
+        f"{sentence_case(better_when(run.plan.direction))} (score). Differences are paired by seed, "
+        f"as a share of the reference's mean, positive is better, with the {1 - LEVEL:.0%} "
+        f"interval; **bold** is beyond chance, of which at most {found.rate:.0%} is chance."
     )
     rows = []
     for row in found.rows:
@@ -147,10 +142,10 @@ def _campaign(run: Run, found: CampaignReport) -> Iterator[Block]:
     yield from table("Conditions", rows)
     rows = []
     for one in found.gains:
-        said, chance = text.difference(one), one.gain.chance
+        said, chance = text.interval(one.gain), one.gain.chance
         own = {
             "difference": plain(f"{one.name} against {one.against}"),
-            ">on the score": f"**{said}**" if one.is_found else said,
+            ">gain": f"**{said}**" if one.is_found else said,
             ">chance": "-" if chance is None else number(max(chance, 1e-4), 2),
         }
         rows.append(own)
@@ -179,11 +174,12 @@ def _scores(run: Run, figures: Figures) -> Iterator[Block]:
 
 def _budget(run: Run, figures: Figures) -> Iterator[Block]:
     usage = run.usage
-    said = [f"Evaluations: {text.counts(run)}."]
+    said = text.timing(run.pace)
     if total := sum(usage.values()) - usage["planned"]:
         idle, wasted = usage["idle"] / total, usage["wasted"] / total
-        said.append(f"Time of the slots: {idle:.0%} idle, {wasted:.0%} wasted.")
-    yield items(filter(None, (*said, text.timing(run.pace))))
+        said = f"Time of the slots: {idle:.0%} idle, {wasted:.0%} wasted. {said}"
+    if said:
+        yield said.rstrip()
     own = _shown(figures, "timeline", "device_time")
     yield from _folded("When the slots worked, and where device time went", own)
 

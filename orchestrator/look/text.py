@@ -4,6 +4,7 @@ The functions of the second half, about rules and verdicts, return clauses witho
 """
 
 from collections.abc import Iterable, Iterator
+from typing import get_args
 
 from budgets import verdict
 from budgets.accounts import Account
@@ -17,10 +18,11 @@ from budgets.formatting import (
     quoted,
     sentence_case,
 )
+from budgets.plan import ComparisonName
 from budgets.schedule import GOOD_ACCURACY, Pace, next_action
 from budgets.state import Batch, RunState
-from budgets.stats import Gain, NamedGain, better
-from orchestrator.look.run import Knob, Run
+from budgets.stats import Gain, better
+from orchestrator.look.run import Knob, Run, comparison_name
 from orchestrator.plan.phase2 import objection
 
 RULES = {
@@ -46,18 +48,13 @@ RULES = {
 """What a rule that fires observed, and its limit."""
 
 CONDITIONS = {
-    "signal": "gain of the winner, on {limits.go_seeds} seeds or more: {observed} (needed: beyond "
-    "chance, at least {limit})",
-    "stability": "failed evaluations of the last generations: {observed} (needed: less than "
-    "{limit})",
-    "persistence": "gain of the search's mean over its last third: {observed} (needed: more than "
-    "{limit})",
-    "sanity": "runs of the winner that failed, exploded or were unstable: {observed} (needed: at "
-    "most {limit})",
-    "long_run": "share of the gain that is kept with more training: {observed} (needed: beyond "
-    "chance, at least {limit})",
+    "signal": ("gain of the winner on fresh seeds", "beyond chance, at least"),
+    "stability": ("failed evaluations of the last generations", "less than"),
+    "persistence": ("gain of the search's mean over its last third", "more than"),
+    "sanity": ("runs of the winner that failed, exploded or were unstable", "at most"),
+    "long_run": ("share of the gain kept with more training", "beyond chance, at least"),
 }
-"""What a condition of a Go observed, and what it needs."""
+"""What a condition of a Go observes, and what it needs."""
 
 # What was spent
 
@@ -88,18 +85,12 @@ def balances(run: Run) -> list[str]:
     return said
 
 
-def cost(run: Run) -> str:
-    """Return what was spent, and how many evaluations failed and attempts were lost."""
-    failed = f"{sum(run.counts.failed.values()) or 'none'} failed"
-    lost = [f"{counted(run.counts.lost, 'attempt')} lost"] if run.counts.lost else []
-    return f"{'; '.join([*balances(run), failed, *lost])}."
-
-
 def counts(run: Run) -> str:
-    """Return `7 ok, 1 oom, 0 lost, 2 in flight, 6 left`, comparisons included."""
+    """Return `7 ok, 1 oom, 2 in flight, 6 left`, comparisons included."""
     own = run.counts
-    failed = "".join(f", {number} {status}" for status, number in own.failed.items())
-    return f"{own.ok} ok{failed}, {own.lost} lost, {own.in_flight} in flight, {own.to_come} left"
+    others = {"lost": own.lost, "in flight": own.in_flight, "left": own.to_come}
+    shown = {"ok": own.ok} | own.failed | {name: n for name, n in others.items() if n}
+    return ", ".join(f"{n} {name}" for name, n in shown.items())
 
 
 def amended(event: Amended) -> str:
@@ -149,13 +140,10 @@ def progress(run: Run) -> str:
     if run.plan.phase in ("check", "campaign"):
         return f"{run.counts.settled} of {run.counts.planned} evaluations settled."
     said = f"{run.state.finished} of {run.plan.resolved.generations} generations finished"
-    comparing = {
-        "reference": "evaluating the baseline",
-        "finalists": "comparing the finalists",
-        "winner": "comparing the winner with the baseline",
-        "long_run": "measuring the winner with more training",
-    }.get(next_action(run.state))
-    return f"{said}." if comparing is None else f"{said}, {comparing} on fresh seeds."
+    action = next_action(run.state)
+    if action in get_args(ComparisonName):
+        said += f", comparing on fresh seeds ({comparison_name(action)})"
+    return f"{said}."
 
 
 # Gains and knobs
@@ -218,21 +206,6 @@ def _of_a_verdict(found: verdict.Findings) -> Iterator[str]:
         yield f"A gain of up to {percent(gain.upper or 0, 3)} cannot be ruled out with {seeds}."
 
 
-# Campaigns
-
-
-def difference(own: NamedGain) -> str:
-    """Return `3.1% better (2.2 to 4.0)`; a negative bound is on the other side of none."""
-    mean, lower, upper = own.gain.mean, own.gain.lower, own.gain.upper
-    if mean is None:
-        return "not estimated: a condition has no score, or the reference's is 0"
-    said = f"{100 * abs(mean):.2f}% {'better' if mean > 0 else 'worse'}"
-    if lower is None or upper is None:
-        return said
-    low, high = sorted((-lower, -upper) if mean < 0 else (lower, upper))
-    return f"{said} ({100 * low:.2f} to {100 * high:.2f})"
-
-
 # Rules
 
 
@@ -285,11 +258,11 @@ def _batch(state: RunState, one: Fired) -> Batch | None:
 # Verdicts
 
 
-def condition(state: RunState, one: verdict.Condition) -> str:
+def condition(one: verdict.Condition) -> str:
     """Return what a condition of a Go observed, and what it needs."""
     observed = "not measured" if one.observed is None else percent(one.observed, 3)
-    limits = state.plan.thresholds
-    return CONDITIONS[one.rule].format(observed=observed, limit=percent(one.limit), limits=limits)
+    what, needed = CONDITIONS[one.rule]
+    return f"{what}: {observed} (needed: {needed} {percent(one.limit)})"
 
 
 def decision(state: RunState, own: Decided) -> str:
@@ -299,7 +272,7 @@ def decision(state: RunState, own: Decided) -> str:
         return "every finalist failed on every fresh seed, so nothing was found"
     said = [winner_in_words(found.one("winner"))]
     if own.grade == "no_go":
-        said += [condition(state, one) for one in found.conditions if not one.met]
+        said += [condition(one) for one in found.conditions if not one.met]
     elif kept := next((one.observed for one in found.conditions if one.rule == "long_run"), None):
         said.append(f"with more training {percent(kept, 3)} of the gain is kept")
     return "; ".join(said)
