@@ -24,7 +24,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from budgets.formatting import printable
-from budgets.plan import Direction, Plan, PositiveSeed, SearchMethod, Thresholds, Tier, VariantName
+from budgets.plan import Direction, PositiveSeed, SearchMethod, Thresholds, Tier, VariantName
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from objectives.files import read_toml
@@ -470,21 +470,6 @@ def as_shown(value: Any) -> str:
     if value is None or value == "":
         return "-"
     return value if isinstance(value, str) else format_value(value)
-
-
-def objective_words(plan: Plan) -> Iterator[str]:
-    """Yield what a run tunes, as options of a command that tunes the same.
-
-    Raises ValueError on an objective that no longer exists.
-    """
-    spec = plan.objective
-    registry.settings_of(spec.name)
-    if spec.name != Config.model_fields["objective"].default:
-        yield from ("--objective", spec.name)
-    if plan.direction != Config.model_fields["direction"].default:
-        yield from assign("direction", plan.direction)
-    for name, value in registry.unusual(spec).items():
-        yield from assign(f"{TRAINING}.{name}" if name in TOP or "." in name else name, value)
 
 
 def to_toml(values: Mapping[str, Any], *comments: str) -> str:

@@ -4,8 +4,7 @@ There is one function for each way a run can stand (going on, held up by a rule,
 without a verdict) and for each kind that only measures (a calibration, a check, a campaign).
 """
 
-from contextlib import suppress
-from itertools import pairwise
+from itertools import chain
 from typing import NamedTuple
 
 from budgets.effects import LEVEL
@@ -28,8 +27,7 @@ from budgets.stats import Gain
 from budgets.tiers import TIERS, size
 from budgets.verdict import Findings, title, winner_means
 from objectives import secrets
-from objectives.api import SetupError
-from orchestrator.config import assign, objective_words
+from orchestrator.config import assign
 from orchestrator.look import text
 from orchestrator.look.files import measured_in
 from orchestrator.look.page import Answer, Mood
@@ -38,12 +36,18 @@ from orchestrator.plan.resolve import found_as
 
 NAME_CHARACTERS = 48  # of a run's id that begins the id of the next run
 
+FLAGS = ("--json", "--again")
+"""Options without a value."""
+
 ONCE = ("--json", "--override", "--reason")
 """Options that are meant for one session: a repeated command leaves them out."""
 
-MACHINE = ("--executor", "--address", "--device", "--workers")
-"""Options that say where evaluations run."""
+KEPT = ("--objective=", "--preset=", "--set=", "--executor=", "--address=", "--device=")
+KEPT += ("--workers=",)
+LEFT = ("--set=search.", "--set=evaluation.seed=")
+"""Beginnings of what another command on the same objective takes over; not of `LEFT`."""
 
+COMMANDS = ("phase1", "phase2", "run", "calibrate", "check", "knobs", "proxy")
 AGAIN, SEARCH = "repeat the command that began it", "Search over these knobs."
 
 
@@ -307,36 +311,37 @@ def named(run: Run) -> str:
     return run.plan.run_id if run.directory is None else found_as(run.directory, run.plan)
 
 
-def _words(run: Run) -> tuple[str, ...]:
-    """Return the last command on record that carried the run out."""
-    return next((one.command for one in reversed(run.state.opened) if one.command), ())
+def _recorded(run: Run) -> list[tuple[str, ...]]:
+    """Return the last command on record, options with their values; empty if it hides a secret."""
+    own = next((one.command for one in reversed(run.state.opened) if one.command), ())
+    if any(secrets.HIDDEN in word for word in own):
+        return []
+    found, words = list[tuple[str, ...]](), iter(own)
+    for word in words:
+        has_value = word.startswith("--") and "=" not in word and word not in FLAGS
+        found.append((word, next(words, "")) if has_value else (word,))
+    return found
 
 
 def beginning(run: Run) -> tuple[str, ...]:
     """Return the command to repeat; empty where the ledger does not have it."""
-    own = _words(run)
-    if not own or any(secrets.HIDDEN in word for word in own):
-        return ()
-    kept = (
-        word
-        for before, word in pairwise(("", *own))
-        if before not in ONCE[1:] and word.partition("=")[0] not in ONCE
-    )
-    return (command(*kept),)
+    kept = [one for one in _recorded(run) if one[0].partition("=")[0] not in ONCE]
+    return (command(*chain(*kept)),) if kept else ()
 
 
 def _of_objective(run: Run, *words: str) -> str:
-    """Return a command about the run's objective, on its devices.
+    """Return another command for what the last one on record tunes, on its devices.
 
-    FILE stands for settings that a command must not show.
+    FILE stands for settings that are not on record, or may be secret.
     """
-    for option, value in pairwise((*_words(run), "")):
-        name, equals, _ = option.partition("=")
-        if name in MACHINE or (name == "--set" and value.startswith("backend.")):
-            words += (option,) if equals else (option, value)
-    with suppress(SetupError, ValueError):
-        return command(*words, *objective_words(run.plan))
-    return command(*words, "FILE")
+    known = _recorded(run)
+    said = {"=".join(one): one for one in known if one[0] not in COMMANDS}
+    kept = [
+        one
+        for option, one in said.items()
+        if not option.startswith("-") or (option.startswith(KEPT) and not option.startswith(LEFT))
+    ]
+    return command(*words, *chain(*kept), *["FILE"] * (not known))
 
 
 def _search(run: Run, said: str = SEARCH) -> NextStep:

@@ -36,7 +36,7 @@ from orchestrator.look.sections import summary
 from orchestrator.records.runs import Tail
 
 WIDEST = 40  # characters of a column about slots
-MOST_NOTES, MOST_SLOTS = 3, 16  # lines of rules and overrides; of slots in `status`
+MOST_SLOTS = 16  # lines in `status`
 
 LOOK_SECONDS, LOOK_SHARE, LOOK_MOST = 1.0, 0.005, 5.0  # between looks; of a core; at most
 TOGETHER_SECONDS, ABOVE = 0.1, 3  # lines within so long are printed at once; that stay visible
@@ -66,15 +66,12 @@ def tell(run: Run, as_markdown: Callable[[str], None], say: Callable[[str], None
 
 
 def _rows(run: Run) -> Iterator[tuple[str, str]]:
-    plan, state, known = run.plan, run.state, answer(run)
+    plan, known = run.plan, answer(run)
     tier = "" if plan.tier is None else f", tier {plan.tier}"
     yield "run", f"{plan.phase} {plan.run_id}{tier}, {plan.objective.name}: {run.standing.whose}"
     yield "now", f"{known.title}: {known.sentence}"
     if known.mood == "trouble":
         yield "next", f"{known.next} {' '.join(known.commands[:1])}"
-    notes = [("overridden", said) for said in text.rules(state, state.overridden)]
-    notes += [("rule", said) for said in text.rules(state, state.fired)]
-    yield from notes[-MOST_NOTES:]
     yield "evaluations", text.counts(run)
     healthy = [one for one in run.generations if one.mean is not None]
     scores = {"baseline": None if run.baseline is None else run.baseline.mean}
@@ -86,16 +83,13 @@ def _rows(run: Run) -> Iterator[tuple[str, str]]:
 
 
 def slot_lines(slots: tuple[Slot, ...], most: int) -> list[str]:
-    """Return at most so many lines; where that is too few, overdue slots come first."""
-    shown = list(slots)
-    if len(slots) > most:
-        shown.sort(key=lambda one: (not one.is_overdue, one.doing == "idle"))
-        del shown[most - 1 :]
+    """Return at most so many lines, of overdue slots first."""
+    shown = sorted(slots, key=lambda one: (not one.is_overdue, one.doing == "idle"))
+    shown, left = (shown, 0) if len(shown) <= most else (shown[: most - 1], len(shown) + 1 - most)
     rows = [[printable(cell) for cell in _cells(slot)] for slot in shown]
     widths = [min(WIDEST, max(map(cell_len, column))) for column in zip(*rows, strict=True)]
     lines = ["  ".join(map(set_cell_size, row, widths)).rstrip() for row in rows]
-    left = len(slots) - len(shown)
-    return [*lines, f"and {left} more"] if left else lines
+    return [*lines, *[f"and {left} more"] * bool(left)]
 
 
 def _cells(slot: Slot) -> tuple[str, str, str, str]:

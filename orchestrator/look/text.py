@@ -126,8 +126,8 @@ def timing(found: Pace) -> str:
     """Return estimated and actual time with the accuracy; empty without an estimate."""
     if found.estimated_hours is None or found.accuracy is None:
         return ""
-    estimated = duration(3600 * found.estimated_hours)
-    actual, (low, high) = duration(3600 * found.elapsed_hours), GOOD_ACCURACY
+    hours, (low, high) = (found.estimated_hours, found.elapsed_hours), GOOD_ACCURACY
+    estimated, actual = (duration(3600 * one) for one in hours)
     said = f"Without calibration: estimated {estimated}, took {actual}, accuracy "
     said += f"{found.accuracy:.0f}% (good: {low:.0f} to {high:.0f}%)."
     if found.is_out_of_date:
