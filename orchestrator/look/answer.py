@@ -42,8 +42,10 @@ FLAGS = ("--json", "--again")
 ONCE = ("--json", "--override", "--reason")
 """Options that are meant for one session: a repeated command leaves them out."""
 
-KEPT = ("--objective=", "--preset=", "--set=", "--executor=", "--address=", "--device=")
-KEPT += ("--workers=",)
+KEPT = (
+    *("--objective=", "--preset=", "--set=", "--executor=", "--address="),
+    *("--device=", "--workers="),
+)
 LEFT = ("--set=search.", "--set=evaluation.seed=")
 """Beginnings of what another command on the same objective takes over; not of `LEFT`."""
 
