@@ -287,7 +287,7 @@ def _campaign(run: Run) -> Answer | None:
     count, failed = run.counts, sum(run.counts.failed.values())
     sentence = f"{count.settled} of {count.planned} evaluations settled, {failed} failed."
     shown = [
-        f"{one.name} against {one.against} {text.interval(one.gain)}"
+        f"{one.name} over {one.against} {text.interval(one.gain)}"
         for one in own.gains
         if one.is_found
     ]

@@ -19,10 +19,9 @@ from pathlib import Path
 from statistics import fmean, quantiles
 from typing import Any, NamedTuple
 
-from budgets.effects import LEVEL, CampaignReport
 from budgets.formatting import better_when, percent, printable, shortened
-from budgets.stats import NamedGain, interval
-from budgets.verdict import BASELINE, mean_score
+from budgets.stats import interval
+from budgets.verdict import mean_score
 from orchestrator.look.files import Curve, curve
 from orchestrator.look.run import Attempt, Knob, Run
 
@@ -177,14 +176,12 @@ def _scores(run: Run, canvas: Any) -> Texts | None:
 
     canvas.set_figheight(3.5)
     widths = (6, 1) if fresh else (1,)
-    axes, *right = canvas.subplots(1, len(widths), sharey=True, squeeze=False, width_ratios=widths)[
-        0
-    ]
+    side_by_side = {"sharey": True, "squeeze": False, "width_ratios": widths}
+    axes, *right = canvas.subplots(1, len(widths), **side_by_side)[0]
     for each in (axes, *right) if band else ():
         each.axhspan(*band, color=INK, alpha=0.13, lw=0, label="± 2 sd of the noise")
         each.axhline(fmean(band), color=INK, lw=1, label=f"baseline {fmean(band):.4g}")
-    places = (one.reserved for one in own)  # candidates side by side
-    x = [one.generation + 0.06 * (5 * one.candidate % 11 - 5) for one in places]
+    x = [one.reserved.generation for one in own]
     _dots(axes, x, [one.score for one in own])
     failed = [at for at, one in zip(x, own, strict=True) if one.score is None]
     if failed:
@@ -198,8 +195,6 @@ def _scores(run: Run, canvas: Any) -> Texts | None:
         axes.step(numbers, chance, "--", color=PURPLE, label="best by chance", **look)
     axes.set(ylim=limits, xlabel="generation")
     axes.set_ylabel(f"score ({better_when(run.plan.direction)})")
-    if len(failed) == len(own):
-        axes.set_yticks([])  # no score yet
     for each in right:
         _fresh(each, fresh)
     return "Score over generations", (
@@ -253,30 +248,25 @@ def _forest(canvas: Any, label: str, rows: Sequence[_Row], lines: Mapping[float,
 
 
 def _gains(run: Run, canvas: Any) -> Texts | None:
-    if not run.gains or run.findings is None:
+    if not run.gains:
         return None
-    rows, asked, level = [], run.findings.asked, run.gains[0].gain.level
+    rows, lines, level = list[_Row](), {0.0: "no difference"}, run.gains[0].gain.level
     for one in run.gains:
-        name = one.name + f" over {one.against}" * (one.against != BASELINE)
-        rows.append(_bar(one, f"{name}, n = {one.gain.pairs}".replace(" (control)", "")))
-    lines = {0.0: BASELINE, 100 * asked: f"a Go needs {percent(asked)}"}
+        shares = (one.gain.mean, one.gain.lower, one.gain.upper)
+        mean, low, high = (None if share is None else 100 * share for share in shares)
+        name = f"{one.name} over {one.against}, n = {one.gain.pairs}"
+        rows.append(_Row(name, mean, low, high, one.is_found))
+    if run.findings is not None:
+        lines[100 * run.findings.asked] = f"a Go needs {percent(run.findings.asked)}"
     more = _forest(canvas, "gain (%), right is better", rows, lines)
-    return "Gains on fresh seeds", (
+    return "Gains", (
         f"Each end of an interval is missed with a probability of {percent(level)}; n: shared "
-        f"seeds. The first gain decides: nothing was selected on its seeds.{more}"
+        "seeds. A search's first gain decides: nothing was selected on its seeds. Filled: more "
+        f"than chance, all of a campaign considered together.{more}"
     )
 
 
-def _bar(one: NamedGain, name: str) -> _Row:
-    """Return a gain in percent."""
-    shares = (one.gain.mean, one.gain.lower, one.gain.upper)
-    mean, low, high = (None if share is None else 100 * share for share in shares)
-    return _Row(name, mean, low, high, one.is_found)
-
-
 def _effects(run: Run, canvas: Any) -> Texts | None:
-    if run.campaign is not None:
-        return _campaign(run.campaign, canvas)
     found, rows = run.check, []
     if found is None:
         return None
@@ -288,26 +278,12 @@ def _effects(run: Run, canvas: Any) -> Texts | None:
                 reach = found.t_limit * abs(mean / end.t) if end.t else 0.0
                 name = f"{knob.knob}, {end.end}"
                 rows.append(_Row(name, mean, mean - reach, mean + reach, end.moves))
-    label = f"change of the score ({unit}), {_better_side(run.plan.direction)}"
+    label = f"change of the score ({unit}), {better_when(run.plan.direction)}"
     more = _forest(canvas, label, rows, {0.0: "baseline"})
     return "Which knobs move the score", (
         "Each knob is moved alone from the baseline to an end of its range, on the same seeds. "
         f"Filled: more than chance, all ends considered together.{more}"
     )
-
-
-def _campaign(own: CampaignReport, canvas: Any) -> Texts | None:
-    if not own.gains:
-        return None
-    rows = [_bar(one, f"{one.name} against {one.against}") for one in own.gains]
-    more = _forest(canvas, "difference (%), right is better", rows, {0.0: "no difference"})
-    return "Differences between the conditions", (
-        "Differences are paired by seed. Filled: more than chance, all considered together." + more
-    )
-
-
-def _better_side(direction: str) -> str:
-    return "left is better" if direction == "minimize" else "right is better"
 
 
 # Knobs

@@ -452,8 +452,9 @@ class Run:
 
     @property
     def gains(self) -> tuple[NamedGain, ...]:
-        """Every gain on fresh seeds, the decisive one first."""
-        return () if self.findings is None else self.findings.gains
+        """Every gain: of a search on fresh seeds, the decisive one first; of a campaign."""
+        found = self.findings or self.campaign
+        return () if found is None else tuple(found.gains)
 
     @cached_property
     def check(self) -> measurements.Liveness | None:

@@ -68,9 +68,8 @@ def _folded(title: str, blocks: Sequence[Block]) -> list[Block]:
 def _verdict(run: Run, figures: Figures) -> Iterator[Block]:
     if follows := begins_with(run.plan):
         yield plain(follows)
-    yield from _shown(figures, "effects")
     if run.campaign is not None:
-        yield from _campaign(run, run.campaign)
+        yield from _conditions(run, run.campaign)
     elif run.plan.proxy is not None:
         yield (
             f"{run.plan.proxy.name}, with a schedule of its own, beside the full "
@@ -79,9 +78,9 @@ def _verdict(run: Run, figures: Figures) -> Iterator[Block]:
         )
     elif run.check is not None:
         yield from _check(run, run.check)
-    elif run.findings is not None:
-        yield from _gains(run)
-        yield from _shown(figures, "gains")
+    yield from _gains(run)
+    yield from _shown(figures, "gains", "effects")
+    if run.findings is not None:
         rows = (
             {
                 "a Go needs": one.rule.replace("_", " "),
@@ -93,13 +92,15 @@ def _verdict(run: Run, figures: Figures) -> Iterator[Block]:
         yield from _folded("What a Go needs", table("", rows))
 
 
-def _gains(run: Run) -> list[str]:
-    rows = (
-        {"of": one.name, "over": one.against, "gain": text.interval(one.gain)} for one in run.gains
-    )
-    own = [{name: plain(said) for name, said in row.items()} for row in rows]
-    sure = percent(1 - run.gains[0].gain.level) if own else ""
-    return table(f"Gains on shared seeds; each end of an interval holds with {sure}", own)
+def _gains(run: Run) -> Iterator[Block]:
+    rows = []
+    for one in run.gains:
+        gain = plain(text.interval(one.gain))
+        gain = f"**{gain}**" if one.is_found else gain
+        rows.append({"of": plain(one.name), "over": plain(one.against), ">gain": gain})
+    sure = percent(1 - run.gains[0].gain.level) if rows else ""
+    said = f"Gains on shared seeds; each end of an interval holds with {sure}; bold: beyond chance"
+    yield from table(said, rows)
 
 
 def _check(run: Run, found: Liveness) -> Iterator[Block]:
@@ -126,12 +127,11 @@ def _failed(statuses: Mapping[str, int]) -> str:
     return ", ".join(f"{n} {status}" for status, n in statuses.items() if status != "ok")
 
 
-def _campaign(run: Run, found: CampaignReport) -> Iterator[Block]:
-    """Yield the conditions against the controls, and the effects of the factors."""
+def _conditions(run: Run, found: CampaignReport) -> Iterator[Block]:
     yield (
-        f"{sentence_case(better_when(run.plan.direction))} (score). Differences are paired by seed, "
-        f"as a share of the reference's mean, positive is better, with the {1 - LEVEL:.0%} "
-        f"interval; **bold** is beyond chance, of which at most {found.rate:.0%} is chance."
+        f"{sentence_case(better_when(run.plan.direction))} (score); positive gains are better. Gains "
+        "of factors are averages over the other factors, as shares of the first control's mean. "
+        f"Of the gains beyond chance at most {found.rate:.0%} are chance."
     )
     rows = []
     for row in found.rows:
@@ -140,16 +140,6 @@ def _campaign(run: Run, found: CampaignReport) -> Iterator[Block]:
         scores = {">mean": number(row.mean), ">sd": number(row.sd, 3)}
         rows.append({"condition": plain(row.name), ">healthy": healthy, **scores})
     yield from table("Conditions", rows)
-    rows = []
-    for one in found.gains:
-        said, chance = text.interval(one.gain), one.gain.chance
-        own = {
-            "difference": plain(f"{one.name} against {one.against}"),
-            ">gain": f"**{said}**" if one.is_found else said,
-            ">chance": "-" if chance is None else number(max(chance, 1e-4), 2),
-        }
-        rows.append(own)
-    yield from table("Differences; effects of factors are averages over the other factors", rows)
 
 
 def _scores(run: Run, figures: Figures) -> Iterator[Block]:

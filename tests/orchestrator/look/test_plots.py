@@ -30,7 +30,8 @@ SEARCH = "scores device_time step_size correlations paths marginals timeline"
 SHOWN = {  # a run of each kind
     "all_failed": "scores device_time paths timeline",
     **dict.fromkeys(("calibration", "proxy_check"), "device_time timeline"),
-    **dict.fromkeys(("campaign", "space_check"), "effects device_time timeline"),
+    "campaign": "gains device_time timeline",
+    "space_check": "effects device_time timeline",
     **dict.fromkeys(("capped", "statuses"), SEARCH),
     **dict.fromkeys(("beaten_by_a_control", "phase2"), f"gains {SEARCH}"),
 }
@@ -87,7 +88,7 @@ def test_text_from_anywhere_is_text() -> None:
     parts, (effect, *_) = ("<script>", "style=\"a\" id='b'", "$\\frac{"), run.campaign.gains
     hostile = [replace(effect, name=f"{part}\u202e\x00") for part in parts]
     run.__dict__["campaign"] = run.campaign.model_copy(update={"gains": tuple(hostile)})
-    figure = drawn(run)["effects"]
+    figure = drawn(run)["gains"]
     for part in parts:
         assert part in " ".join(texts(figure))
     assert not {"\u202e", "\x00"} & set("".join(texts(figure)) + figure.caption)
