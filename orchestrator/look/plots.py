@@ -14,16 +14,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, combinations
-from math import ceil, isfinite, nan, sqrt
+from math import ceil, isfinite, nan
 from pathlib import Path
 from statistics import fmean, quantiles
 from typing import Any, NamedTuple
 
 from budgets.formatting import better_when, percent, printable, shortened
 from budgets.stats import interval
-from budgets.verdict import mean_score
+from budgets.verdict import BASELINE, mean_score
 from orchestrator.look.files import Curve, curve
-from orchestrator.look.run import Attempt, Knob, Run
+from orchestrator.look.run import Attempt, Run
 
 INK = "#1b1f24"
 GREY, BLUE, SKY, GREEN = "#808080", "#0072b2", "#56b4e9", "#009e73"
@@ -254,7 +254,8 @@ def _gains(run: Run, canvas: Any) -> Texts | None:
     for one in run.gains:
         shares = (one.gain.mean, one.gain.lower, one.gain.upper)
         mean, low, high = (None if share is None else 100 * share for share in shares)
-        name = f"{one.name} over {one.against}, n = {one.gain.pairs}"
+        name = one.name + f" over {one.against}" * (one.against != BASELINE)
+        name = f"{name}, n = {one.gain.pairs}"
         rows.append(_Row(name, mean, low, high, one.is_found))
     if run.findings is not None:
         lines[100 * run.findings.asked] = f"a Go needs {percent(run.findings.asked)}"
@@ -302,39 +303,33 @@ def _of_knobs(
     return f" Not shown: {left} knobs that matter or move less." * bool(left)
 
 
-def _mark_places(line_at: Callable[..., Any], knob: Knob) -> None:
-    line_at(knob.baseline_unit, color=INK, lw=1, ls="--", label="baseline")
+def _show_range(axes: Any, side: str, run: Run, place: int) -> None:
+    """Make an axis, `x` or `y`, the range of a knob; mark its baseline and what is recommended."""
+    knob, scale = run.knobs[place], run.plan.space.knobs[place]
+    mark = axes.axvline if side == "x" else axes.axhline
+    mark(knob.baseline_unit, color=INK, lw=1, ls="--", label="baseline")
     if knob.recommended_unit is not None:
-        line_at(knob.recommended_unit, color=ORANGE, ls="-.", label="recommended")
-
-
-def _ticks(run: Run, place: int) -> tuple[list[float], list[str]]:
-    """Return the ends and the middle of a knob's range, and the values there."""
-    knob = run.plan.space.knobs[place]
-    places = {f"{knob.decode(unit):.3g}": unit for unit in (0.5, 1.0, 0.0)}
-    return list(places.values()), list(places)
+        mark(knob.recommended_unit, color=ORANGE, ls="-.", label="recommended")
+    ticks = {f"{scale.decode(unit):.3g}": unit for unit in (0.5, 1.0, 0.0)}
+    shown = {"ticks": list(ticks.values()), "ticklabels": list(ticks), "lim": (-0.04, 1.04)}
+    axes.set(**{f"{side}{name}": value for name, value in shown.items()})
 
 
 def _paths(run: Run, canvas: Any) -> Texts | None:
     own, history = _searched(run), run.landscapes
     if not own:
         return None
+    at = [one.reserved.generation for one in own]
     x = [one.number for one in run.state.completed][: len(history)]
     last = history[-1].mean if history else [one.baseline_unit for one in run.knobs]
 
     def paint(axes: Any, place: int) -> None:
-        _dots(
-            axes,
-            [one.reserved.generation for one in own],
-            [one.configuration.point[place] for one in own],
-        )
+        _dots(axes, at, [one.configuration.point[place] for one in own])
         ends = [(one.mean[place], one.deviations[place]) for one in history]
         low, high = ([mean + side * sd for mean, sd in ends] for side in (-1, 1))
         axes.fill_between(x, low, high, color=BLUE, alpha=0.22, lw=0, label="± 1 sd")
         _series(axes, x, [mean for mean, _ in ends], "mean point")
-        _mark_places(axes.axhline, run.knobs[place])
-        axes.set_yticks(*_ticks(run, place))
-        axes.set_ylim(-0.04, 1.04)
+        _show_range(axes, "y", run, place)
 
     moved = [abs(unit - one.baseline_unit) for unit, one in zip(last, run.knobs, strict=True)]
     return "Path of each knob", (
@@ -357,23 +352,19 @@ def _marginals(run: Run, canvas: Any) -> Texts | None:
     if not samples:
         return None
     bins = max(1, min(MOST_BINS, len(samples) // BIN))
-    means = [
-        [
-            chunk.mean(0)
-            for chunk in array_split(sorted((p[place], more) for p, more in samples), bins)
-        ]
-        for place in range(len(run.knobs))
-    ]
+    means = []
+    for place in range(len(run.knobs)):
+        own = sorted((point[place], more) for point, more in samples)
+        means.append([chunk.mean(0) for chunk in array_split(own, bins)])
     heights = [[mean for _, mean in own] for own in means]
     high = max(map(abs, _limits((more for _, more in samples), chain(*heights))))
 
     def paint(axes: Any, place: int) -> None:
         _dots(axes, [point[place] for point, _ in samples], [more for _, more in samples])
         axes.axhline(0, color=INK, lw=0.8)
-        _mark_places(axes.axvline, run.knobs[place])
         axes.plot(*zip(*means[place], strict=True), "D-", ms=4, color=BLUE, label="mean")
-        axes.set(xlim=(-0.04, 1.04), ylim=(-high, high))
-        axes.set_xticks(*_ticks(run, place))
+        axes.set_ylim(-high, high)
+        _show_range(axes, "x", run, place)
 
     return "Scores over each knob", (
         f"Scores less their generation's mean, {better_when(run.plan.direction)}; each diamond is "
@@ -387,16 +378,16 @@ def _marginals(run: Run, canvas: Any) -> Texts | None:
 
 
 def _step_size(run: Run, canvas: Any) -> Texts | None:
-    history, told = run.landscapes, [one.number for one in run.state.completed]
-    if not history:
+    told = [one for one in run.generations if one.step_size is not None]
+    if not told:
         return None
     courses = {
-        "step size": [one.sigma for one in history],
-        "axis ratio": [sqrt(one.condition) for one in history],
+        "step size": [one.step_size or 0.0 for one in told],
+        "axis ratio": [one.axis_ratio or 0.0 for one in told],
     }
     canvas.set_figheight(2.3)
     for axes, (title, y) in zip(canvas.subplots(1, 2), courses.items(), strict=True):
-        _series(axes, told, y)
+        _series(axes, [one.number for one in told], y)
         axes.set(ylim=(0, 1.1 * max(y)), title=title, xlabel="generation")
         axes.grid(axis="y")
     return "Step size and axis ratio", (
