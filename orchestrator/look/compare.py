@@ -15,7 +15,7 @@ from budgets.verdict import winner_scores
 from objectives.settings import cut
 from orchestrator.look import text
 from orchestrator.look.answer import answer
-from orchestrator.look.json_documents import document, plain_name, plain_values
+from orchestrator.look.json_documents import document, plain_values
 from orchestrator.look.page import Answer, Page, Section, items, table
 from orchestrator.look.run import Run
 from orchestrator.look.sections import facts
@@ -115,7 +115,7 @@ class Comparison:
             name=" · ".join(self.names),
             about=f"{len(self.runs)} runs side by side",
             answer=Answer(title=f"These scores {how} be compared", sentence=sentence),
-            sections=[Section(plain_name(name), name, own) for name, own in tables.items() if own],
+            sections=[Section(title, blocks) for title, blocks in tables.items() if blocks],
         )
 
     def _table(self, values: Iterable[Mapping[str, str]]) -> list[str]:

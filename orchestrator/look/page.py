@@ -25,23 +25,14 @@ Mood = Literal["good", "caution", "bad", "open", "trouble"]
 """Go; Go with a But; No-Go; running or without a verdict; paused, stopped or interrupted."""
 
 
-@dataclass(frozen=True)
-class Details:
-    """Blocks that HTML folds under a title."""
+class Section(NamedTuple):
+    """A part of a page under a title. HTML folds a section within another."""
 
     title: str  # plain text
     blocks: Sequence["Block"]
 
 
-Block = str | Drawing | Details
-
-
-class Section(NamedTuple):
-    """A part of a page under a title."""
-
-    name: str  # its anchor
-    title: str  # plain text
-    blocks: Sequence[Block]
+Block = str | Drawing | Section
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,16 +130,15 @@ def page_markdown(page: Page) -> str:
 
 def markdown(sections: Iterable[Section]) -> str:
     """Return sections as Markdown, without plots."""
-    parts = (part for one in sections for part in (f"## {plain(one.title)}", *_parts(one.blocks)))
-    return printable("\n\n".join(parts) + "\n")
+    return printable("\n\n".join(_parts(sections)) + "\n")
 
 
-def _parts(blocks: Iterable[Block]) -> Iterator[str]:
+def _parts(blocks: Iterable[Block], mark: str = "##") -> Iterator[str]:
     for block in blocks:
         if isinstance(block, str):
             yield block
-        elif isinstance(block, Details):
-            yield from (f"### {plain(block.title)}", *_parts(block.blocks))
+        elif isinstance(block, Section):
+            yield from (f"{mark} {plain(block.title)}", *_parts(block.blocks, f"{mark}#"))
 
 
 # As HTML
@@ -197,11 +187,11 @@ def _style() -> Markup:
 
 def _block(own: Block) -> Markup:
     """Raise TypeError on an unknown block: nothing is left out silently."""
-    if isinstance(own, Drawing | Details):
+    if isinstance(own, Drawing | Section):
         made: Markup = getattr(template(), type(own).__name__.lower())(own)
         return made
     if not isinstance(own, str):
-        raise TypeError(f"expected Markdown, a Drawing or Details, got {type(own).__name__}")
+        raise TypeError(f"expected Markdown, a Drawing or a Section, got {type(own).__name__}")
     parser = _markdown_parser()
     tokens = parser.parse(printable(own))
     for token in tokens:

@@ -78,7 +78,7 @@ def write_generation(run: Run, directory: Path) -> None:
     file = directory / f"reports/gen_{last.number:04d}.json"
     file.parent.mkdir(mode=0o700, exist_ok=True)
     write_aside(file, as_json(content))
-    write_aside(file.with_suffix(".md"), markdown([Section("budget", title, blocks)]).encode())
+    write_aside(file.with_suffix(".md"), markdown([Section(title, blocks)]).encode())
 
 
 def write_run(run: Run, directory: Path) -> None:

@@ -1,7 +1,7 @@
 """A run as sections of blocks: the same for a terminal, Markdown and HTML.
 
-A terminal shows the first `ON_A_TERMINAL` sections without `Details`, which HTML folds. A section
-with nothing to show is left out.
+A terminal shows the first `ON_A_TERMINAL` sections without those within them, which HTML folds. A
+section with nothing to show is left out.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ from orchestrator.look import text
 from orchestrator.look.answer import answer, beginning, named
 from orchestrator.look.files import measured_in
 from orchestrator.look.json_documents import flat
-from orchestrator.look.page import Block, Details, Page, Section, commands, items, table
+from orchestrator.look.page import Block, Page, Section, commands, items, table
 from orchestrator.look.plots import Drawing, drawings
 from orchestrator.look.run import Run
 from orchestrator.plan.phase2 import beginning as begins_with
@@ -35,15 +35,15 @@ Figures = Mapping[str, Drawing]
 def page_of(run: Run, *, with_plots: bool = True) -> Page:
     """Return everything there is to show of a run; its plots take seconds."""
     drawn = drawings(run) if with_plots else {}
-    found = (Section(name, title, list(write(run, drawn))) for name, title, write in SECTIONS)
+    found = (Section(title, list(write(run, drawn))) for title, write in SECTIONS.items())
     return Page(run.plan.run_id, about(run), answer(run), [one for one in found if one.blocks])
 
 
 def summary(run: Run) -> Page:
     """Return what a terminal shows: the first sections, without plots and details."""
-    own, kept = page_of(run, with_plots=False), {name for name, *_ in SECTIONS[:ON_A_TERMINAL]}
-    shown = (one for one in own.sections if one.name in kept)
-    brief = (one._replace(blocks=[b for b in one.blocks if isinstance(b, str)]) for one in shown)
+    own, kept = page_of(run, with_plots=False), list(SECTIONS)[:ON_A_TERMINAL]
+    shown = (one for one in own.sections if one.title in kept)
+    brief = (Section(title, [b for b in blocks if isinstance(b, str)]) for title, blocks in shown)
     return own._replace(sections=[one for one in brief if one.blocks])
 
 
@@ -59,7 +59,7 @@ def _shown(figures: Figures, *names: str) -> list[Block]:
 
 
 def _folded(title: str, blocks: Sequence[Block]) -> list[Block]:
-    return [Details(title, blocks)] if blocks else []
+    return [Section(title, blocks)] if blocks else []
 
 
 # The verdict and the scores
@@ -259,12 +259,12 @@ def facts(run: Run) -> dict[str, str]:
     }
 
 
-SECTIONS: tuple[tuple[str, str, Callable[[Run, Figures], Iterable[Block]]], ...] = (
-    ("verdict", "Verdict", _verdict),
-    ("budget", "Budget", _budget),
-    ("scores", "Scores", _scores),
-    ("knobs", "Knobs", _knobs),
-    ("failures", "Failures, rules and decisions", _failures),
-    ("search", "Search and evaluations", _search),
-    ("provenance", "Provenance", _provenance),
-)
+SECTIONS: dict[str, Callable[[Run, Figures], Iterable[Block]]] = {
+    "Verdict": _verdict,
+    "Budget": _budget,
+    "Scores": _scores,
+    "Knobs": _knobs,
+    "Failures, rules and decisions": _failures,
+    "Search and evaluations": _search,
+    "Provenance": _provenance,
+}

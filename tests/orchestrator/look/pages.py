@@ -6,7 +6,6 @@ from budgets.formatting import plain
 from orchestrator.look.page import (
     Answer,
     Block,
-    Details,
     Section,
     commands,
     items,
@@ -43,5 +42,5 @@ def every_block() -> list[Block]:
 
 
 def every_section() -> tuple[Section, ...]:
-    details = Details(f"More {HOSTILE}", [*every_block(), Details("inner", ["deep"])])
-    return Section("first", HOSTILE, every_block()), Section("second", "Second", [details])
+    more = Section(f"More {HOSTILE}", [*every_block(), Section("inner", ["deep"])])
+    return Section(HOSTILE, every_block()), Section("Second", [more])

@@ -24,7 +24,7 @@ def report() -> str:
 
 
 def test_every_block_is_shown(report: str) -> None:
-    assert re.findall(r'<section id="(.*?)"', report) == ["first", "second"]
+    assert re.findall(r'<section id="(.*?)"', report) == ["s1", "s2"]
     for part in ("<details>", "<table>", "<ul>", SVG, 'th class="number"'):
         assert report.count(part) == 2, part
     assert report.count('<pre class="command">') == 6  # two of the answer, two a fence
@@ -61,7 +61,7 @@ def test_a_block_or_a_field_that_nothing_shows_is_an_error() -> None:
     class Quote:
         text: str
 
-    odd = Section("odd", "Odd", [cast("Block", Quote("important"))])
+    odd = Section("Odd", [cast("Block", Quote("important"))])
     with pytest.raises(TypeError, match="Quote"):
         page.page_html(Page("run", "", hostile_answer(), [odd]))
     with pytest.raises(Exception, match="not provided"):

@@ -19,7 +19,7 @@ from starlette.testclient import TestClient
 
 from budgets.ledger import LEDGER
 from orchestrator.look import sections
-from orchestrator.look.page import Answer, Details, Page, Section
+from orchestrator.look.page import Answer, Page, Section
 from orchestrator.look.run import Run
 from orchestrator.look.serve import HOST, Site, identifier
 from orchestrator.records.runs import runs_below
@@ -29,8 +29,8 @@ GOLDEN = Path(__file__).parents[2] / "golden/runs"
 
 def pages(run: Run) -> Page:
     """Stands in for that of a run, which takes seconds."""
-    more = Details(f"{run.state.records} records", ["inside"])
-    sections = (Section("counted", "Counted", [more, Details("Other", [])]),)
+    more = Section(f"{run.state.records} records", ["inside"])
+    sections = (Section("Counted", [more, Section("Other", [])]),)
     return Page("run", "", Answer(title="", sentence=""), sections)
 
 
