@@ -5,7 +5,6 @@ without a verdict) and for each kind that only measures (a calibration, a check,
 """
 
 from itertools import chain
-from typing import NamedTuple
 
 from budgets.effects import LEVEL
 from budgets.events import Decided
@@ -53,11 +52,8 @@ COMMANDS = ("phase1", "phase2", "run", "calibrate", "check", "knobs", "proxy")
 AGAIN, SEARCH = "repeat the command that began it", "Search over these knobs."
 
 
-class NextStep(NamedTuple):
-    """What to do, and the commands for it."""
-
-    said: str
-    commands: tuple[str, ...] = ()
+Step = tuple[str, ...]
+"""What to do next, and the commands for it."""
 
 
 def answer(run: Run) -> Answer:
@@ -71,7 +67,7 @@ def answer(run: Run) -> Answer:
     return (_over if run.is_search else _measured)(run)
 
 
-def _answer(run: Run, title: str, mood: Mood, step: NextStep, sentence: str, **said: str) -> Answer:
+def _answer(run: Run, title: str, mood: Mood, step: Step, sentence: str, **said: str) -> Answer:
     """Return an answer with what is the same for every run."""
     sure = "Not at all."
     if run.is_search:
@@ -79,13 +75,9 @@ def _answer(run: Run, title: str, mood: Mood, step: NextStep, sentence: str, **s
     found = "Not known: nothing is judged before all of it is over."
     if not run.counts.ok:
         found = "Nothing: no evaluation has a score."
-    own = {
-        "found": found,
-        "sure": sure,
-        "cost": f"{'; '.join([*text.balances(run), text.counts(run)])}.",
-        "next": step.said,
-    } | said
-    return Answer(title=title, mood=mood, sentence=sentence, commands=step.commands, **own)
+    cost = f"{'; '.join([*text.balances(run), text.counts(run)])}."
+    own = {"found": found, "sure": sure, "cost": cost, "next": step[0]} | said
+    return Answer(title=title, mood=mood, sentence=sentence, commands=step[1:], **own)
 
 
 # Not over
@@ -94,12 +86,12 @@ def _answer(run: Run, title: str, mood: Mood, step: NextStep, sentence: str, **s
 def _going_on(run: Run) -> Answer:
     sentence = text.progress(run)
     if run.standing.way_on:
-        step = NextStep(run.standing.way_on, beginning(run))
+        step = (run.standing.way_on, *beginning(run))
         if not run.state.opened:
             return _answer(run, "Planned, not begun", "open", step, sentence)
         return _answer(run, "Interrupted", "trouble", step, sentence)
     watch = f"{command('status', named(run))} --watch"
-    step = NextStep(f"Watch it. If it was interrupted, {AGAIN}.", (watch,))
+    step = f"Watch it. If it was interrupted, {AGAIN}.", watch
     return _answer(run, "In progress", "open", step, f"{sentence} {text.pace_line(run)}")
 
 
@@ -111,21 +103,21 @@ def _held_up(run: Run) -> Answer:
     return _answer(run, name, "trouble", _way_on(run), f"{sentence_case(saw)}.")
 
 
-def _way_on(run: Run) -> NextStep:
+def _way_on(run: Run) -> Step:
     """Return what to do about the rules that paused or stopped the run."""
     triggers, again, look = run.ruling.triggers, beginning(run), command("report", named(run))
     rules = {trigger.rule: trigger for trigger in triggers}
     if "budget" in rules:
         flag = rules["budget"].facts.get("flag") or "--max-evals"
         more = f'{command("amend", named(run))} {flag} MORE --reason "WHY"'
-        return NextStep(f"To spend more, raise the cap, then {AGAIN}:", (more, *again))
+        return f"To spend more, raise the cap, then {AGAIN}:", more, *again
     if "baseline_failed" in rules:
-        return NextStep("It cannot go on: fix what is named above, then start another.", (look,))
+        return "It cannot go on: fix what is named above, then start another.", look
     if rules and set(rules) <= set(OVERRIDABLE):
         options = "".join(f" --override {rule}" for rule in rules) + ' --reason "WHY"'
         said = f"Look into it first. To go on anyway, {AGAIN} with{options}:"
-        return NextStep(said, (*(f"{one}{options}" for one in again), look))
-    return NextStep(f"Fix what is named above, then {AGAIN}.", (*again, look))
+        return said, *(f"{one}{options}" for one in again), look
+    return f"Fix what is named above, then {AGAIN}.", *again, look
 
 
 # Decided
@@ -166,7 +158,7 @@ def _sure(gain: Gain | None) -> str:
     return said
 
 
-def after_the_verdict(run: Run) -> NextStep:
+def after_the_verdict(run: Run) -> Step:
     """Return what to do after the verdict; `best` shows what a Go found."""
     plan, own = run.plan, run.state.decided
     assert own is not None, "it is decided"
@@ -175,26 +167,26 @@ def after_the_verdict(run: Run) -> NextStep:
     is_first = plan.phase == "phase1"
     if beaten_by:
         name = quoted(min(beaten_by, key=lambda one: one.gain.mean or 0.0).against)
-        return NextStep(f"Use {name} instead, or tune knobs that it has too. Found:", (best,))
+        return f"Use {name} instead, or tune knobs that it has too. Found:", best
     if own.grade == "go_persists" and is_first:
         count = size("phase2", "min", len(plan.space.knobs), plan.devices.count).resolved
         words = ("--variant", "robust", "--tier", "min", "--from", named(run))
         said = f"Search on with more seeds ({count.evaluations} evaluations); or see the result:"
-        return NextStep(said, (command("phase2", *words), best))
+        return said, command("phase2", *words), best
     if own.grade != "no_go":
-        return NextStep("Use what it found: this shows the whole configuration.", (best,))
+        return "Use what it found: this shows the whole configuration.", best
     if own.no_go in ("pathological", "unstable"):
         said = "Look into the failures, narrow the ranges that lead there, and search again."
-        return NextStep(said, (command("export", "table", named(run)),))
+        return said, command("export", "table", named(run))
     is_open = run.gain is not None and (run.gain.upper or 0.0) > plan.thresholds.go_gain
     if (is_open or own.no_go != "below_noise") and is_first and plan.tier != "max":
         seed = assign("evaluation.seed", plan.evaluation_seed + 1)
         run_id = f"{plan.run_id[:NAME_CHARACTERS]}-max"
         said = f"Search longer, with {TIERS['phase1', 'max'].evaluations} evaluations."
         another = _of_objective(run, "phase1", "--tier", "max", *seed, "--run-id", run_id)
-        return NextStep(said, (another,))
+        return said, another
     said = "Check which knobs move the score at all before you search again."
-    return NextStep(said, (_of_objective(run, "check", "knobs"),))
+    return said, _of_objective(run, "check", "knobs")
 
 
 # Over without a verdict
@@ -215,7 +207,7 @@ def _over(run: Run) -> Answer:
         found = "Nothing: a smoke test only shows that everything works."
         sentence += " Tier min cannot end in a Go."
         return _answer(run, name, mood, step, sentence, found=found)
-    step = NextStep("What it found:", (command("best", named(run)),))
+    step = "What it found:", command("best", named(run))
     sentence += " Nothing was compared with the baseline on fresh seeds, so this is not a Go yet."
     said = {"but": uncapitalized(" ".join(text.cautions(run)))}
     if run.counts.ok:
@@ -231,7 +223,7 @@ def _measured(run: Run) -> Answer:
     kinds = {"calibration": _calibration, "check": _check, "campaign": _campaign}
     if (own := (_proxy if run.plan.proxy else kinds[run.plan.phase])(run)) is not None:
         return own
-    step = NextStep("Look into the failures.", (command("report", named(run)),))
+    step = "Look into the failures.", command("report", named(run))
     sentence = "Too few evaluations of the baseline have a score."
     return _answer(run, "Nothing measured", "trouble", step, sentence)
 
@@ -247,7 +239,7 @@ def _calibration(run: Run) -> Answer | None:
     sentence = f"{what} of the baseline: {own.mean:.5g}, mean of {seeds}."
     found = f"One evaluation takes {duration(run.eval_seconds or 0.0)}."
     plan = _of_objective(run, "plan")
-    step = NextStep("Plan a search: its time and the gain that it could show.", (plan,))
+    step = "Plan a search: its time and the gain that it could show.", plan
     return _answer(run, "Baseline measured", "good", step, sentence, found=found, sure=sure)
 
 
@@ -299,7 +291,7 @@ def _campaign(run: Run) -> Answer | None:
     sure = f"{1 - LEVEL:.0%} sure of each range, on {counted(len(own.seeds), 'seed')}."
     if len(own.seeds) == 1:
         sure = "Not at all: with one seed nothing can be told from chance."
-    step = NextStep("The effects:", (command("report", named(run), "--html"),))
+    step = "The effects:", command("report", named(run), "--html")
     name = "Effects found" if shown else "No effect found"
     mood: Mood = "good" if shown else "open"
     return _answer(run, name, mood, step, sentence, found=found, sure=sure)
@@ -346,5 +338,5 @@ def _of_objective(run: Run, *words: str) -> str:
     return command(*words, *chain(*kept), *["FILE"] * (not known))
 
 
-def _search(run: Run, said: str = SEARCH) -> NextStep:
-    return NextStep(said, (_of_objective(run, "phase1", "--tier", "target"),))
+def _search(run: Run, said: str = SEARCH) -> Step:
+    return said, _of_objective(run, "phase1", "--tier", "target")

@@ -6,7 +6,7 @@ section with nothing to show is left out.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from budgets.effects import LEVEL, CampaignReport
+from budgets.effects import CampaignReport
 from budgets.formatting import (
     better_when,
     command,

@@ -20,7 +20,7 @@ from budgets.formatting import (
 )
 from budgets.plan import ComparisonName
 from budgets.schedule import GOOD_ACCURACY, Pace, next_action
-from budgets.state import Batch, RunState
+from budgets.state import RunState
 from budgets.stats import Gain, better
 from orchestrator.look.run import Knob, Run, comparison_name
 from orchestrator.plan.phase2 import objection
@@ -220,11 +220,13 @@ def rules(state: RunState, events: Iterable[Fired | Overridden]) -> list[str]:
 
 def rule(state: RunState, one: Fired) -> str:
     """Return what a rule that fires observed, its limit, and what to do where it is not obvious."""
-    facts, batch = dict(one.facts), _batch(state, one)
     if one.rule in ("go", "unproven_knobs"):
         assert state.plan.source is not None, "the rule is about the run that is followed"
         return objection(state.plan.source, one.rule)
-    observed, limit, where = one.observed, one.limit, f"generation {one.generation}"
+    facts, observed, limit, number = dict(one.facts), one.observed, one.limit, one.generation
+    where, name = f"generation {number}", one.facts.get("comparison") or None
+    named = (each for each in state.batches() if each.comparison == name)
+    batch = next((each for each in named if name or each.number == number), None)
     if batch is not None:
         failed = {f"{end.status} ({end.cause})" for end in batch.failed}
         facts |= {"planned": batch.planned, "causes": "; ".join(sorted(failed)[:3])}
@@ -248,13 +250,6 @@ def rule(state: RunState, one: Fired) -> str:
     )
 
 
-def _batch(state: RunState, one: Fired) -> Batch | None:
-    """Return the comparison or the generation that a rule names."""
-    if name := one.facts.get("comparison"):
-        return next(batch for batch in state.comparisons.values() if batch.comparison == name)
-    return next((batch for batch in state.generations if batch.number == one.generation), None)
-
-
 # Verdicts
 
 
@@ -270,7 +265,7 @@ def decision(state: RunState, own: Decided) -> str:
     found = verdict.findings(state)
     if found is None or not found.conditions:
         return "every finalist failed on every fresh seed, so nothing was found"
-    said = [winner_in_words(found.one("winner"))]
+    said = [_of_the_winner(found.one("winner"))]
     if own.grade == "no_go":
         said += [condition(one) for one in found.conditions if not one.met]
     elif kept := next((one.observed for one in found.conditions if one.rule == "long_run"), None):
@@ -278,7 +273,7 @@ def decision(state: RunState, own: Decided) -> str:
     return "; ".join(said)
 
 
-def winner_in_words(found: Gain | None) -> str:
+def _of_the_winner(found: Gain | None) -> str:
     """Return the winner's gain with its bound, or that it is not known."""
     if found is None or found.mean is None:
         return "the winner's gain over the baseline cannot be measured on fresh seeds"
