@@ -19,7 +19,7 @@ from orchestrator.look import text
 from orchestrator.look.json_documents import SCHEMA, best_document, plain_values
 from orchestrator.look.page import Section, items, markdown, page_markdown
 from orchestrator.look.run import Run
-from orchestrator.look.sections import summary
+from orchestrator.look.sections import page_of
 from orchestrator.matrix import manifest
 from orchestrator.records.tables import COLUMNS, export_rows, metrics_lines, to_csv
 from orchestrator.run.session import Moment, system_clock
@@ -87,7 +87,7 @@ def write_run(run: Run, directory: Path) -> None:
     write_aside(directory / "run.json", as_json(state.plan.model_dump(mode="json")))
     write_aside(directory / "progress.csv", to_csv(export_rows(state), COLUMNS).encode())
     write_aside(directory / "metrics.jsonl", metrics_lines(state))
-    write_aside(directory / "summary.md", page_markdown(summary(run)).encode())
+    write_aside(directory / "summary.md", page_markdown(page_of(run, with_plots=False)).encode())
     if run.is_search:
         write_aside(directory / "best.json", as_json(best_document(run)))
     if state.plan.campaign is not None:

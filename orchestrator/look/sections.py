@@ -1,7 +1,6 @@
 """A run as sections of blocks: the same for a terminal, Markdown and HTML.
 
-A terminal shows the first `ON_A_TERMINAL` sections without those within them, which HTML folds. A
-section with nothing to show is left out.
+A section with nothing to show is left out.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,8 +26,6 @@ from orchestrator.look.plots import Drawing, drawings
 from orchestrator.look.run import Run
 from orchestrator.plan.phase2 import beginning as begins_with
 
-ON_A_TERMINAL = 5
-
 Figures = Mapping[str, Drawing]
 
 
@@ -37,14 +34,6 @@ def page_of(run: Run, *, with_plots: bool = True) -> Page:
     drawn = drawings(run) if with_plots else {}
     found = (Section(title, list(write(run, drawn))) for title, write in SECTIONS.items())
     return Page(run.plan.run_id, about(run), answer(run), [one for one in found if one.blocks])
-
-
-def summary(run: Run) -> Page:
-    """Return what a terminal shows: the first sections, without plots and details."""
-    own, kept = page_of(run, with_plots=False), list(SECTIONS)[:ON_A_TERMINAL]
-    shown = (one for one in own.sections if one.title in kept)
-    brief = (Section(title, [b for b in blocks if isinstance(b, str)]) for title, blocks in shown)
-    return own._replace(sections=[one for one in brief if one.blocks])
 
 
 def about(run: Run) -> str:

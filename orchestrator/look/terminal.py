@@ -30,13 +30,13 @@ from budgets.verdict import title
 from objectives.process import die_with_parent
 from orchestrator.look import text
 from orchestrator.look.answer import answer
-from orchestrator.look.page import markdown
+from orchestrator.look.page import Section, markdown
 from orchestrator.look.run import Run, Slot, comparison_name
-from orchestrator.look.sections import summary
+from orchestrator.look.sections import SECTIONS, page_of
 from orchestrator.records.runs import Tail
 
 WIDEST = 40  # characters of a column about slots
-MOST_SLOTS = 16  # lines in `status`
+MOST_SLOTS, MOST_SECTIONS = 16, 5  # lines in `status`; of a report
 
 LOOK_SECONDS, LOOK_SHARE, LOOK_MOST = 1.0, 0.005, 5.0  # between looks; of a core; at most
 TOGETHER_SECONDS, ABOVE = 0.1, 3  # lines within so long are printed at once; that stay visible
@@ -59,9 +59,11 @@ def status_lines(run: Run, most_slots: int = MOST_SLOTS) -> Iterator[str]:
 
 def tell(run: Run, as_markdown: Callable[[str], None], say: Callable[[str], None]) -> None:
     """Print the report of a run: details first, the answers last, where a terminal shows them."""
-    own = summary(run)
-    as_markdown(f"# {plain(own.name)}\n\n{markdown(own.sections)}")
-    for line in ("", *own.answer.lines()):
+    page = page_of(run, with_plots=False)
+    first = [one for one in page.sections if one.title in list(SECTIONS)[:MOST_SECTIONS]]
+    brief = (Section(title, [b for b in blocks if isinstance(b, str)]) for title, blocks in first)
+    as_markdown(f"# {plain(page.name)}\n\n{markdown(one for one in brief if one.blocks)}")
+    for line in ("", *page.answer.lines()):
         say(line)
 
 
