@@ -19,6 +19,7 @@ from typing import Any
 from budgets.events import Decided, GenerationTold, Settled
 from budgets.formatting import command, one_line
 from budgets.ledger import Record
+from budgets.schedule import pace
 from budgets.state import RunState
 from objectives.secrets import redacted
 from orchestrator.config import Tracker
@@ -26,9 +27,10 @@ from orchestrator.look.json_documents import flat, plain_name, plain_values
 from orchestrator.look.run import Run, comparison_name
 from orchestrator.records.runs import Tail, load_state
 from orchestrator.records.standing import goes_on
-from orchestrator.records.tables import IN_TIME, measured
+from orchestrator.records.tables import rates
 
 POLL_SECONDS = 0.5
+MEASURED = ("attempt", "score", "seconds", "steps", "train_flops", "peak_memory_bytes")
 PROJECT = "cmaes-orchestrator"  # in W&B; the experiment in MLflow
 
 
@@ -43,18 +45,26 @@ def figures(state: RunState, record: Record) -> dict[str, float]:
             name = plain_name(state.batch(event).configurations[event.candidate].name)
             kind = plain_name(comparison_name(event.comparison) or "condition")
             before = f"{kind}/{name}/" if name else ""  # scores of one kind make a curve
-            own = measured(state, event)
-            found = {name: own.pop(name) for name in ("evaluations", "elapsed_seconds", *IN_TIME)}
+            own = {name: getattr(event, name) for name in MEASURED} | rates(event)
             own |= {f"objective/{plain_name(name)}": one for name, one in event.metrics.items()}
-            found |= {f"{before}{name}": one for name, one in own.items()}
-            spent = {one.name: one.spent / one.per_unit for one in run.balances}
-            found |= {f"spent/{plain_name(name)}": one for name, one in spent.items()}
+            stands = pace(state)
+            found = {
+                "evaluations": state.accounts.evaluations + state.accounts.comparisons,
+                "training/elapsed_hours": stands.elapsed_hours,
+                "training/remaining_hours": stands.remaining_hours,
+                "training/on_track": stands.on_track,
+                "optimization/estimated_hours": stands.estimated_hours,
+                "optimization/time_accuracy": stands.accuracy,
+                **{f"{before}{name}": one for name, one in own.items()},
+                **{f"spent/{plain_name(one.name)}": one.in_units["spent"] for one in run.balances},
+            }
         case GenerationTold() as event:
             row = next(one for one in run.generations if one.number == event.generation)
             found = {f"generation/{name}": one for name, one in plain_values(row).items()}
         case Decided() as event:
             found = {"verdict/gain": event.gain, "verdict/lower": event.lower}
-    return {k: float(v) for k, v in found.items() if type(v) in (int, float) and math.isfinite(v)}
+    numbers = {name: one for name, one in found.items() if isinstance(one, int | float)}
+    return {name: float(one) for name, one in numbers.items() if math.isfinite(one)}
 
 
 # The trackers: files in a directory, without account or network

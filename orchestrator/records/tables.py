@@ -1,4 +1,4 @@
-"""A run's evaluations as tables: `progress.csv`, `metrics.jsonl`, `export table`, trackers."""
+"""A run's evaluations as tables: `progress.csv`, `metrics.jsonl`, `export table`."""
 
 import csv
 import io
@@ -9,7 +9,6 @@ import orjson
 
 from budgets.events import Settled
 from budgets.formatting import printable
-from budgets.schedule import pace
 from budgets.state import Batch, RunState
 from objectives.space import SearchSpace
 
@@ -86,29 +85,3 @@ def metrics_lines(state: RunState) -> bytes:
     """Return `metrics.jsonl`: the table's rows as JSON, one a line."""
     rows = (orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in export_rows(state))
     return b"".join(rows)
-
-
-IN_TIME = (
-    *("training/elapsed_hours", "training/remaining_hours", "training/on_track"),
-    *("optimization/estimated_hours", "optimization/time_accuracy"),
-)
-"""The run's times by their names in trackers."""
-
-
-def measured(state: RunState, event: Settled) -> dict[str, Any]:
-    """Return a settled evaluation's figures for a tracker, and the run's as it was settled.
-
-    `elapsed_seconds` is the wall clock of all its sessions; None is not known yet.
-    """
-    accounts, stands = state.accounts, pace(state)
-    own = ("attempt", "score", "seconds", "steps", "train_flops", "peak_memory_bytes")
-    on_track = None if stands.on_track is None else float(stands.on_track)
-    taken = (stands.estimated_hours, stands.accuracy)
-    times = (stands.elapsed_hours, stands.remaining_hours, on_track, *taken)
-    return {
-        **{name: getattr(event, name) for name in own},
-        **rates(event),
-        "elapsed_seconds": sum(accounts.sessions_ms) / 1000,
-        "evaluations": accounts.evaluations + accounts.comparisons,
-        **dict(zip(IN_TIME, times, strict=True)),
-    }
