@@ -18,23 +18,21 @@ from copy import deepcopy
 from functools import cache
 from importlib import import_module, invalidate_caches
 from inspect import signature
-from keyword import iskeyword
-from os.path import isfile
 from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, Field, JsonValue, ValidationError, model_validator
 
 from objectives.api import Context, Knobs, Measurement, NoScoreError, SetupError
-from objectives.files import absolute, replace
+from objectives.files import absolute
 from objectives.process import LEAST_CPU_SHARE, ONE_PROCESS, Heartbeat, cpu_seconds, record
-from objectives.program import IGNORED, ProgramConfig, ProgramObjective, files_of_module
-from objectives.settings import cut, in_words
+from objectives.program import ProgramConfig, ProgramObjective, files_of_module
+from objectives.settings import cut, in_words, plain
 
 PREFIX = "python:"
 CHECK_SECONDS = 2.0  # between two looks at the CPU time
 LIMIT_SECONDS = 180.0  # to be imported: torch took 13 s on a loaded machine
-ANSWER = "answer"  # a file, because the module may print anything
+ANSWER = "the import ended: "  # begins the line with its result
 HERE = Path(__file__).parents[1]
 
 OURS = frozenset({"budgets", "objectives", "orchestrator"})
@@ -85,25 +83,29 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
         return tuple(f"{name}={value!r}" for name, value in self.space.rounded(knobs).items())
 
     def require_program(self) -> None:
-        """Raises SetupError where it cannot be imported, in a process of its own."""
-        try:
-            user = self.user()
-        except ValueError as error:
-            raise SetupError(str(error)) from error
-        require_no_namesake(self.directory)
+        """Raises SetupError where it cannot be imported and called, in a process of its own."""
+        for name in OURS if self.directory.resolve() != HERE else ():
+            for file in (self.directory / f"{name}.py", *self.directory.glob(f"{name}/*.py")):
+                if file.is_file():
+                    raise SetupError(
+                        f"{file} can never be imported: {name} is a package of the orchestrator's. "
+                        "Give yours another name"
+                    )
         budget = () if self.config.budget is None else ("budget",)
-        fixed = (f"{name}=" for name in sorted(self.config.fixed))
-        require_import(user, ("knobs", "seed", *budget, *fixed), self.code)
+        words = ("knobs", "seed", *budget, *(f"{name}=" for name in self.config.fixed))
+        require_import(self.user(), words, self.code)
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         """Call the function. Its own exceptions come as they are."""
-        own, config = self.space.rounded(knobs), self.config
         self.require_same_sources()
-        user = self.user()
+        own, config, user = self.space.rounded(knobs), self.config, self.user()
+        budget = () if config.budget is None else (config.budget,)
         facts = {"function": self.name, "file": str(user.file), "code": self.code}
         record(None, context, {**facts, "program_python": platform.python_version()})
         with surroundings(user, context.directory), beating(context.heartbeat):
-            return measured(self.function(user), own, seed, config.budget, config.fixed)
+            function, began = self.function(user), time.perf_counter()
+            value = function(own, seed, *budget, **deepcopy(config.fixed))
+            return measurement_of(value, time.perf_counter() - began)
 
     def user(self) -> UserFunction:
         """Return where the function is."""
@@ -123,33 +125,22 @@ def find(name: str, directory: Path) -> UserFunction:
     Raises ValueError where there is no such module, or another one would be imported in its place.
     """
     module, _, function = name.removeprefix(PREFIX).partition(":")
-    parts = module.split(".")
-    if not all(part.isidentifier() and not iskeyword(part) for part in (*parts, function)):
+    first = module.partition(".")[0]
+    if not function.isidentifier() or module.endswith(".py"):
         raise ValueError(
             f"objective {name!r}: expected python:MODULE:FUNCTION (a module's name has no .py), "
             "for example python:package.train:evaluate"
         )
-    if parts[0] in OURS or parts[0] in sys.stdlib_module_names:
+    if first in OURS or first in sys.stdlib_module_names:
         raise ValueError(f"the module {module} would not be yours: give it another name")
-    place = directory.joinpath(*parts)
+    place = directory.joinpath(*module.split("."))
     for file in (place / "__init__.py", place.with_name(f"{place.name}.py")):
-        if isfile(file):
+        if file.is_file():
             return UserFunction(module=module, function=function, file=file, directory=directory)
     raise ValueError(
         f"there is no module {module} in {directory}: expected a file "
         f"{module.replace('.', '/')}.py. Name the directory it is in: --set directory=DIR"
     )
-
-
-def require_no_namesake(directory: Path) -> None:
-    """Raises SetupError if a module there has the name of a package of ours: ours is imported."""
-    for name in OURS if directory.resolve() != HERE else ():
-        for file in (directory / f"{name}.py", *(directory / name).glob("*.py")):
-            if file.is_file():
-                raise SetupError(
-                    f"{file} can never be imported: {name} is a package of the orchestrator's. "
-                    "Give yours another name"
-                )
 
 
 @contextmanager
@@ -173,16 +164,10 @@ def surroundings(user: UserFunction, working_directory: Path) -> Iterator[None]:
         sys.dont_write_bytecode = writes
         sys.path[:] = path
         for name in sys.modules.keys() - before:
-            if name.partition(".")[0] not in OURS and _is_own(name, user.directory):
+            file = Path(getattr(sys.modules[name], "__file__", None) or "/")
+            is_own = file.is_relative_to(user.directory) and "site-packages" not in file.parts
+            if is_own and name.partition(".")[0] not in OURS:
                 del sys.modules[name]
-
-
-def _is_own(module: str, folder: Path) -> bool:
-    file = getattr(sys.modules[module], "__file__", None)
-    if file is None or not Path(file).is_relative_to(folder):
-        return False
-    inner = Path(file).relative_to(folder).parts[:-1]
-    return not any(part in IGNORED or part.startswith(".") for part in inner)
 
 
 def imported(user: UserFunction) -> Callable[..., Any]:
@@ -211,20 +196,19 @@ def require_import(user: UserFunction, words: tuple[str, ...], code: str) -> Non
     imported or called so.
     """
     path = os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH"))))
-    with tempfile.TemporaryDirectory(prefix="import-") as scratch:
-        with suppress(subprocess.TimeoutExpired):
-            subprocess.run(
-                (sys.executable, "-P", "-m", __name__, user.model_dump_json(), scratch, *words),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                env={**os.environ, "PYTHONPATH": path},
-                timeout=LIMIT_SECONDS,
-                check=False,
-            )
-        with suppress(FileNotFoundError):
-            if problem := Path(scratch, ANSWER).read_text(encoding="utf-8"):
-                raise SetupError(problem)
+    with suppress(subprocess.TimeoutExpired):
+        printed = subprocess.run(
+            (sys.executable, "-P", "-m", __name__, user.model_dump_json(), *words),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env={**os.environ, "PYTHONPATH": path},
+            timeout=LIMIT_SECONDS,
+            check=False,
+        ).stdout.decode(errors="replace")
+        _, answered, rest = printed.rpartition(ANSWER)  # the module may print anything around it
+        if problem := rest.partition("\n")[0]:
+            raise SetupError(problem)
+        if answered:
             return
     raise SetupError(
         f"importing {user.module} from {user.file} ended Python or took longer than "
@@ -232,62 +216,31 @@ def require_import(user: UserFunction, words: tuple[str, ...], code: str) -> Non
     )
 
 
-def try_import(user: UserFunction, scratch: Path, words: Sequence[str]) -> None:
-    """Import the function in this process, and write to `ANSWER` why it cannot be called."""
-    problem = ""
+def problem_of(user: UserFunction, words: Sequence[str]) -> str:
+    """Import the function in this process; return why it cannot be called, or nothing."""
+    given = [word for word in words if not word.endswith("=")]
     try:
-        with surroundings(user, scratch):
+        with tempfile.TemporaryDirectory() as scratch, surroundings(user, Path(scratch)):
             function = imported(user)
-        fixed = [word[:-1] for word in words if word.endswith("=")]
-        given = called_with(
-            function, fixed, "knobs", "seed", "budget" if "budget" in words else None
-        )
         with suppress(ValueError):  # it is not written in Python: nothing to check
             wanted = signature(function)
             try:
-                wanted.bind(*given, **dict.fromkeys(fixed))
+                wanted.bind(*given, **dict.fromkeys(word[:-1] for word in words[len(given) :]))
             except TypeError as error:
                 called = f"({', '.join(words)})"
-                problem = f"{user.function}{wanted} cannot be called with {called}: {error}"
+                return f"{user.function}{wanted} cannot be called with {called}: {error}"
     except SetupError as error:
-        problem = str(error)
+        return str(error)
     except (Exception, SystemExit) as error:  # whatever the user's module raises
         frames = traceback.extract_tb(error.__traceback__)
         own = [f for f in frames if Path(f.filename).is_relative_to(user.directory)]
         where = f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
         said = " ".join(str(error).split())
-        problem = f"cannot import {user.module}: {type(error).__name__}: {said}{where}"
-    replace(scratch / ANSWER, problem.encode("utf-8", "backslashreplace"))
+        return f"cannot import {user.module}: {type(error).__name__}: {said}{where}"
+    return ""
 
 
 # Calling it
-
-
-def measured(
-    function: Callable[..., Any],
-    knobs: Knobs,
-    seed: int,
-    budget: float | None,
-    fixed: Mapping[str, Any],
-) -> Measurement:
-    """Return what calling the function measures; `fixed` are further keyword arguments."""
-    began = time.perf_counter()
-    words = called_with(function, fixed, knobs, seed, budget)
-    value = function(*words, **deepcopy(dict(fixed)))
-    return measurement_of(value, time.perf_counter() - began)
-
-
-def called_with(function: Callable[..., Any], fixed: Collection[str], *given: Any) -> Sequence[Any]:
-    """Return `given` (knobs, seed, budget), without a budget of None that it can do without."""
-    if given[-1] is None:
-        try:
-            signature(function).bind(*given[:-1], **dict.fromkeys(fixed))
-        except TypeError:
-            return given
-        except ValueError:  # it is not written in Python
-            pass
-        return given[:-1]
-    return given
 
 
 @contextmanager
@@ -304,18 +257,11 @@ def beating(heartbeat: Heartbeat, every_seconds: float = CHECK_SECONDS) -> Itera
 
 
 def _beat(heartbeat: Heartbeat, every_seconds: float, over: threading.Event) -> None:
-    used = _cpu_seconds()
+    used = 0.0
     while not over.wait(every_seconds):
-        before, used = used, _cpu_seconds()
+        before, used = used, cpu_seconds(os.getpid()) - time.thread_time()  # not of this thread
         if used - before >= LEAST_CPU_SHARE * every_seconds:
             heartbeat({})
-
-
-def _cpu_seconds() -> float:
-    """Return the CPU time of this process, but for this thread, and of those that it started."""
-    ended = os.times()
-    living = cpu_seconds(os.getpid()) - time.thread_time()
-    return ended.children_user + ended.children_system + living
 
 
 def measurement_of(value: object, train_seconds: float) -> Measurement:
@@ -326,11 +272,11 @@ def measurement_of(value: object, train_seconds: float) -> Measurement:
     if isinstance(value, Measurement):
         return value
     fields = value if isinstance(value, Mapping) else {"score": value}
-    plain = {name: _plain(field) for name, field in fields.items()}
-    if isinstance(metrics := plain.get("metrics"), Mapping):
-        plain["metrics"] = {name: _plain(field) for name, field in metrics.items()}
+    own = {name: plain(field) for name, field in fields.items()}
+    if isinstance(metrics := own.get("metrics"), Mapping):
+        own["metrics"] = {name: plain(field) for name, field in metrics.items()}
     try:
-        return Measurement.model_validate({"train_seconds": train_seconds, **plain})
+        return Measurement.model_validate({"train_seconds": train_seconds, **own})
     except (ValidationError, OverflowError) as error:
         why = in_words(error) if isinstance(error, ValidationError) else str(error)
         raise NoScoreError(
@@ -339,12 +285,6 @@ def measurement_of(value: object, train_seconds: float) -> Measurement:
         ) from error
 
 
-def _plain(value: Any) -> Any:
-    """Return arrays of no dimension, as numpy and torch make one of a number, as that number."""
-    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
-        return value.item()
-    return value
-
-
 if __name__ == "__main__":
-    try_import(UserFunction.model_validate_json(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])
+    found = problem_of(UserFunction.model_validate_json(sys.argv[1]), sys.argv[2:])
+    sys.stdout.write(f"{ANSWER}{found}\n")

@@ -2,26 +2,34 @@
 
 import codecs
 import ctypes
-import fcntl
 import json
 import os
 import re
-import selectors
 import signal
 import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import cache, partial
+from io import IncrementalNewlineDecoder
 from pathlib import Path
-from typing import TextIO
+from select import select
+from threading import Lock, Thread
+from typing import IO, TextIO
 
 import psutil
 
-from objectives.api import CommandLine, Context, OutOfMemoryError, ProgramFailedError, SetupError
+from objectives.api import (
+    CommandLine,
+    Context,
+    ObjectiveError,
+    OutOfMemoryError,
+    ProgramFailedError,
+    SetupError,
+)
 from objectives.secrets import HIDDEN, is_secret_name, redacted
 
 _PR_SET_PDEATHSIG = 1
@@ -63,6 +71,7 @@ TAIL_LINES = 30
 LONGEST_LINE = 8192  # characters of a line that are read
 READ_BYTES = 1 << 16
 BEAT_SECONDS = 1.0
+DRAIN_SECONDS = 1.0  # for what is left in the streams when the program is over
 CHECK_SECONDS = 5.0  # between two looks at the CPU time of a silent program
 LEAST_CPU_SHARE = 0.01  # of the time between two looks: a program that only waits uses less
 
@@ -150,14 +159,25 @@ def run(line: CommandLine, listener: Listener, heartbeat: Heartbeat) -> tuple[st
     """
     killed_before = oom_kills()
     started = _start(line)
-    output = _Output(started, listener, heartbeat)
+    output = _Output(started.pid, listener)
+    pipes = ((started.stdout, sys.stdout), (started.stderr, sys.stderr))
+    readers = [Thread(target=output.read, args=pair, daemon=True) for pair in pipes]
+    end = os.pidfd_open(started.pid)
     try:
-        output.listen()
+        for reader in readers:
+            reader.start()
+        while not select([end], [], [], BEAT_SECONDS)[0]:
+            output.beat(heartbeat)
     finally:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(started.pid, signal.SIGKILL)
+        output.kill()
+        for reader in readers:  # a process that it left behind may hold a stream open
+            reader.join(DRAIN_SECONDS)
+        output.is_over = True
+        os.close(end)
         started.wait()
-        output.close()
+    if output.failure is not None:
+        raise output.failure
+    output.beat(heartbeat)
     code, reason = started.returncode, last_word(output.tail)
     if code == 0:  # a program may run out of memory, try with less and succeed
         return tuple(output.tail)
@@ -171,10 +191,10 @@ def run(line: CommandLine, listener: Listener, heartbeat: Heartbeat) -> tuple[st
     raise ProgramFailedError(f"{how}: {reason}" if reason else how)
 
 
-def last_word(tail: Sequence[str]) -> str:
+def last_word(tail: Iterable[str]) -> str:
     """Return the last line with a word in it, without the frame that rich draws around errors."""
-    lines = (line for line in reversed(tail) if re.search(r"\w", line))
-    return next((line.strip(" \t\r\n│") for line in lines), "")
+    words = (line.strip(" \t\r\n│") for line in tail if re.search(r"\w", line))
+    return "".join(deque(words, maxlen=1))
 
 
 def _start(line: CommandLine) -> subprocess.Popen[bytes]:
@@ -196,101 +216,64 @@ def _start(line: CommandLine) -> subprocess.Popen[bytes]:
         raise SetupError(f"cannot start {line.argv[0]!r} in {line.directory}: {reason}") from error
 
 
-class _Stream:
-    """One of the program's streams: copied to ours and cut into lines."""
-
-    def __init__(self, descriptor: int, ours: TextIO) -> None:
-        os.set_blocking(descriptor, False)
-        self._descriptor, self._ours, self._rest = descriptor, ours, ""
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-
-    def read(self) -> tuple[int, list[str]]:
-        """Return how many bytes were there, and the lines that end in them; 0 at the end."""
-        with suppress(BlockingIOError):
-            data = os.read(self._descriptor, READ_BYTES)
-            self._ours.flush()
-            self._ours.buffer.write(data)  # bytes: our own encoding may lack a character
-            self._ours.buffer.flush()
-            return len(data), self._lines(self._decoder.decode(data))
-        return 0, []
-
-    def rest(self) -> list[str]:
-        """Return all that is left when the program is over, however much another process adds."""
-        left, lines = fcntl.fcntl(self._descriptor, fcntl.F_GETPIPE_SZ), list[str]()
-        while left > 0 and (found := self.read())[0]:
-            left -= found[0]
-            lines += found[1]
-        return lines + self._lines(self._decoder.decode(b"", final=True) + "\n")
-
-    def _lines(self, text: str) -> list[str]:
-        *whole, rest = re.split(r"[\r\n]+", self._rest + text)
-        self._rest = rest[:LONGEST_LINE]
-        return list(filter(None, (_CONTROL.sub("", line[:LONGEST_LINE]) for line in whole)))
-
-
 class _Output:
-    """The program's two streams, read until it ends."""
+    """What is heard of a program: two threads read its streams, a third passes heartbeats on."""
 
-    def __init__(
-        self, started: subprocess.Popen[bytes], listener: Listener, heartbeat: Heartbeat
-    ) -> None:
-        assert started.stdout is not None
-        assert started.stderr is not None
+    def __init__(self, pid: int, listener: Listener) -> None:
         self.tail: deque[str] = deque(maxlen=TAIL_LINES)
         self.out_of_memory = ""  # the last line, of all, that says so
-        self._pipes = (started.stdout, started.stderr)
-        self._started, self._listener, self._heartbeat = started, listener, heartbeat
+        self.failure: ObjectiveError | None = None  # what the listener raised
+        self.is_over = False  # its output is not waited for any longer
+        self._pid, self._listener, self._lock = pid, listener, Lock()
         self._metrics: dict[str, float] = {}
-        self._beat_at = self._checked_at = time.monotonic()
-        self._is_alive, self._cpu_seconds = False, 0.0
+        self._has_output, self._cpu_seconds, self._checked_at = False, 0.0, time.monotonic()
 
-    def listen(self) -> None:
-        """Read until the program ends, though a process that it left may hold its streams open."""
-        ours = zip(self._pipes, (sys.stdout, sys.stderr), strict=True)
-        streams = {pipe.fileno(): _Stream(pipe.fileno(), text) for pipe, text in ours}
-        end = os.pidfd_open(self._started.pid)
-        try:
-            with selectors.DefaultSelector() as selector:
-                for descriptor in (*streams, end):
-                    selector.register(descriptor, selectors.EVENT_READ)
-                while self._started.poll() is None:
-                    for key, _ in selector.select(BEAT_SECONDS):
-                        if key.fd != end and not self._handle(*streams[key.fd].read()):
-                            selector.unregister(key.fd)
-                    self._beat()
-        finally:
-            os.close(end)
-        for stream in streams.values():
-            self._handle(0, stream.rest())
-        if self._metrics:
-            self._heartbeat(self._metrics)
+    def kill(self) -> None:
+        """Kill the program's process group."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._pid, signal.SIGKILL)
 
-    def close(self) -> None:
-        for pipe in self._pipes:
-            pipe.close()
+    def read(self, pipe: IO[bytes], ours: TextIO) -> None:
+        """Copy a stream to ours, byte for byte, and hear each line of it."""
+        utf_8 = codecs.getincrementaldecoder("utf-8")("replace")
+        decoder, rest = IncrementalNewlineDecoder(utf_8, translate=True), ""  # ends at \r too
+        with pipe:
+            while (data := os.read(pipe.fileno(), READ_BYTES)) and not self.is_over:
+                ours.flush()
+                ours.buffer.write(data)  # bytes: our own encoding may lack a character
+                ours.buffer.flush()
+                *lines, rest = (rest + decoder.decode(data)).split("\n")
+                rest = rest[:LONGEST_LINE]
+                self._hear(lines)
+        self._hear((rest + decoder.decode(b"", final=True)).split("\n"))
 
-    def _handle(self, size: int, lines: list[str]) -> bool:
-        """Keep what the lines say; return whether there was anything to read."""
-        for line in lines:
-            self.tail.append(line)
-            if OUT_OF_MEMORY.search(line):
-                self.out_of_memory = line.strip()
-            self._metrics.update(self._listener(line))
-        self._is_alive |= size > 0
-        return size > 0
+    def _hear(self, lines: Iterable[str]) -> None:
+        with self._lock:
+            self._has_output = True
+            for line in filter(None, (_CONTROL.sub("", one[:LONGEST_LINE]) for one in lines)):
+                if self.failure is not None:
+                    return
+                self.tail.append(line)
+                if OUT_OF_MEMORY.search(line):
+                    self.out_of_memory = line.strip()
+                try:
+                    self._metrics.update(self._listener(line))
+                except ObjectiveError as error:
+                    self.failure = error
+                    self.kill()
 
-    def _beat(self) -> None:
-        now = time.monotonic()
-        if now - self._beat_at < BEAT_SECONDS:
-            return
-        passed = now - self._checked_at
-        if not self._is_alive and passed >= CHECK_SECONDS:
-            used = cpu_seconds(self._started.pid)
-            self._is_alive = used - self._cpu_seconds >= LEAST_CPU_SHARE * passed
-            self._checked_at, self._cpu_seconds = now, used
-        if self._is_alive:
-            self._heartbeat(self._metrics)
-            self._metrics, self._is_alive, self._beat_at = {}, False, now
+    def beat(self, heartbeat: Heartbeat) -> None:
+        """Pass on what was heard since the last one, or that the program uses CPU time."""
+        with self._lock:
+            metrics, self._metrics = self._metrics, {}
+            is_alive, self._has_output = self._has_output, False
+        passed = time.monotonic() - self._checked_at
+        if not is_alive and passed >= CHECK_SECONDS:
+            used = cpu_seconds(self._pid)
+            is_alive = used - self._cpu_seconds >= LEAST_CPU_SHARE * passed
+            self._checked_at, self._cpu_seconds = self._checked_at + passed, used
+        if is_alive:
+            heartbeat(metrics)
 
 
 @cache
@@ -321,14 +304,13 @@ def python_versions(python: str, setting: str) -> dict[str, str]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the CPU time of a process and its living descendants."""
+    """Return the CPU time of a process and its descendants, those that have ended included."""
     total = 0.0
     with suppress(psutil.Error):
         root = psutil.Process(pid)
         for process in (root, *root.children(recursive=True)):
             with suppress(psutil.Error):
-                times = process.cpu_times()
-                total += times.user + times.system
+                total += sum(process.cpu_times()[:4])  # its own and that of ended children
     return total
 
 

@@ -37,7 +37,7 @@ def parse(model: type[Model], settings: Mapping[str, Any], owner: str) -> Model:
             raise unknown(f"{owner} setting", name, model.model_fields)
         check_writable(f"{owner} setting {name}", settings[name])
     try:  # as JSON: a list is a tuple, but "3" and true are not numbers
-        text = json.dumps(settings, default=_plain)
+        text = json.dumps(settings, default=_as_json)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{owner} settings: {error}") from error
     try:
@@ -46,9 +46,13 @@ def parse(model: type[Model], settings: Mapping[str, Any], owner: str) -> Model:
         raise ValueError(f"{owner} settings: {in_words(error)}") from error
 
 
-def _plain(value: Any) -> Any:
-    """Return a number of numpy's as Python's, and a path as text. Raises TypeError on the rest."""
-    return value.item() if getattr(value, "ndim", None) == 0 else os.fspath(value)
+def _as_json(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else os.fspath(value)
+
+
+def plain(value: Any) -> Any:
+    """Return an array of no dimension, as numpy and torch make one of a number, as that number."""
+    return value.item() if getattr(value, "ndim", None) == 0 else value
 
 
 def check_writable(place: str, value: Any) -> None:
