@@ -7,6 +7,7 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from string import Formatter
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -35,22 +36,19 @@ OF_AN_EVALUATION = ("seed", "directory", "device", "threads", "attempt_id")
 OUTPUT = "output"
 """The program's own directory, in the evaluation's: a script may empty it before it writes."""
 
-_BRACES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
-
 
 def placeholders(text: str) -> list[str]:
-    """Return the names in braces; a single brace is one, of a name that nothing has."""
-    found = (brace for brace in _BRACES.finditer(text) if brace[0] not in {"{{", "}}"})
-    return [brace[1] or brace[0] for brace in found]
+    """Return the names in braces. Raises ValueError on a single brace."""
+    parsed = Formatter().parse(text)
+    return [f"{name}:{form}" if form else name for _, name, form, _ in parsed if name is not None]
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:
     """Return the text with placeholders replaced; a name without a value keeps its braces."""
-
-    def replacement(brace: re.Match[str]) -> str:
-        return brace[0][0] if brace[1] is None else values.get(brace[1], brace[0])
-
-    return _BRACES.sub(replacement, text)
+    parts = ((said, name) for said, name, *_ in Formatter().parse(text))
+    return "".join(
+        said if name is None else said + values.get(name, f"{{{name}}}") for said, name in parts
+    )
 
 
 class CommandConfig(ProgramConfig):
@@ -204,7 +202,7 @@ class CommandObjective(ProgramObjective[CommandConfig]):
     ) -> Measurement:
         """Start the program, with `links` in its directory, and wait for its end.
 
-        Raises also ProgramFailedError, and ResultRefusedError on a score that is not a number.
+        Raises also ProgramFailedError, and NoScoreError on a score that is not a number.
         """
         self.require_same_sources()
         config, line = self.config, self.command_line(knobs, seed, context)

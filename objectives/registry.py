@@ -6,8 +6,6 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-from pydantic_core import to_jsonable_python
-
 from objectives.analytic import FUNCTIONS
 from objectives.api import Objective, ObjectiveSpec
 from objectives.settings import Settings, unknown
@@ -93,22 +91,12 @@ def unusual(spec: ObjectiveSpec) -> dict[str, Any]:
     Pinned code is left out, except a handed-over function's, which names its file. Raises
     ValueError or SetupError as `load` does.
     """
-    if kind(spec) == "nanochat" or spec.name in ANALYTIC:
-        usual = load(ObjectiveSpec(name=spec.name)).spec.settings
-    else:
-        fields = _class(spec).model.model_fields.items()
-        found = {
-            n: f.get_default(call_default_factory=True, validated_data=spec.settings)
-            for n, f in fields
-            if not f.is_required()
-        }
-        usual = to_jsonable_python(found, exclude_none=True)
-    left_out = () if spec.name.startswith(CALLABLE) else (CODE,)
-    return {
-        name: value
-        for name, value in spec.settings.items()
-        if name not in left_out and not (name in usual and usual[name] == value)
-    }
+    left_out = set() if spec.name.startswith(CALLABLE) else {CODE}
+    config = load(spec).config
+    settings: dict[str, Any] = config.model_dump(
+        mode="json", exclude_none=True, exclude_defaults=True, exclude=left_out
+    )
+    return settings
 
 
 def short_name(spec: ObjectiveSpec) -> str:

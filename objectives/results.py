@@ -102,10 +102,6 @@ class Locator(BaseModel):
         return f"{self.key} in {self.file}" if self.file else f"a line like {self.pattern!r}"
 
 
-class ResultRefusedError(ObjectiveError):
-    """There is a result, but not the number that was declared."""
-
-
 class Results:
     """Listens to one program and finds the numbers that it leaves; later ones replace earlier."""
 
@@ -142,7 +138,7 @@ class Results:
         """Return what the evaluation measured; `train_seconds` is `seconds` unless declared.
 
         Beside a score that is not finite there are no measures. `tail`: the program's last lines.
-        Raises NoScoreError where a number is missing, ResultRefusedError on what is not one.
+        Raises NoScoreError where a number is missing, NoScoreError on what is not one.
         """
         score = self._value(SCORE, tail)
         found: dict[str, float] = {"train_seconds": seconds}
@@ -150,13 +146,13 @@ class Results:
         for name in names if math.isfinite(score) else ():  # a training that diverged has none
             found[name.removeprefix("measures.")] = value = self._value(name, tail)
             if not math.isfinite(value):
-                raise ResultRefusedError(f"{name}: expected a finite number, got {value}")
+                raise NoScoreError(f"{name}: expected a finite number, got {value}")
         own = Measurement.model_fields.keys() - {"score", "metrics"}
         fields: dict[str, Any] = {n: found.pop(n) for n in own if n in found}
         try:
             return Measurement(**{**fields, "score": score, "metrics": found})
         except ValidationError as error:
-            raise ResultRefusedError(f"measures: {in_words(error)}") from error
+            raise NoScoreError(f"measures: {in_words(error)}") from error
 
     def _value(self, name: str, tail: Sequence[str]) -> float:
         """Return the number, which may be NaN or infinite. Raises as `measurement` does."""
@@ -169,7 +165,7 @@ class Results:
         if value is not None:
             return value
         if text:
-            raise ResultRefusedError(
+            raise NoScoreError(
                 f"{name}: expected a number alone in {where}, got {text[:80]!r} in the last "
                 "one; a pattern can say which part is meant"
             )
@@ -183,7 +179,7 @@ class Results:
     def _in_file(self, name: str, keys: list[str]) -> float | None:
         """Return the number at the keys of a JSON file; None if there is nothing.
 
-        Raises ResultRefusedError on a file that is not readable, and on another value.
+        Raises NoScoreError on a file that is not readable, and on another value.
         """
         try:
             text = read_regular(self._directory / name, MOST_BYTES)
@@ -192,7 +188,7 @@ class Results:
             return None
         except (OSError, ValueError, RecursionError) as error:
             reason = getattr(error, "strerror", None) or error
-            raise ResultRefusedError(f"{name} cannot be read: {reason}") from None
+            raise NoScoreError(f"{name} cannot be read: {reason}") from None
         for key in keys:
             if not isinstance(found, dict) or key not in found:
                 return None
@@ -200,7 +196,7 @@ class Results:
         if isinstance(found, float):
             return found
         got = json.dumps(found)[:80]
-        raise ResultRefusedError(f"{'.'.join(keys)} in {name}: expected a number, got {got}")
+        raise NoScoreError(f"{'.'.join(keys)} in {name}: expected a number, got {got}")
 
 
 def _number(text: str) -> float | None:

@@ -24,7 +24,6 @@ from objectives.settings import Settings, in_words, parse, unknown
 from objectives.space import Kind, Knob, SearchSpace
 
 BLOCK = 16  # queries that see the same synaptic state
-TARGET_FLOPS = 3e10  # unless batches or epochs are asked for
 NOT_TRAINED = {"space", "control", "data"}  # what is searched; the text counts, not where it lies
 LENGTHS = ("target_flops", "num_batches", "num_epochs")  # the first that is set decides
 
@@ -98,7 +97,7 @@ class NanochatConfig(Settings):
     val_windows: int = Field(default=512, ge=1, le=10**6)  # of sequence_len tokens
 
     # How long to train: see LENGTHS.
-    target_flops: float | None = Field(default=None, gt=0)  # forward and backward, not exceeded
+    target_flops: float | None = Field(default=3e10, gt=0)  # forward and backward, not exceeded
     num_batches: int | None = Field(default=None, ge=1, le=10**12)  # optimiser steps
     num_epochs: float | None = Field(default=None, gt=0, le=1e6)  # times the training text
 
@@ -131,10 +130,9 @@ class NanochatConfig(Settings):
 
     @model_validator(mode="before")
     @classmethod
-    def _some_length(cls, settings: Any) -> Any:
-        if isinstance(settings, dict) and all(settings.get(name) is None for name in LENGTHS):
-            return settings | {"target_flops": TARGET_FLOPS}
-        return settings
+    def _length_that_is_set(cls, settings: Any) -> Any:
+        is_set = isinstance(settings, dict) and not settings.keys().isdisjoint(LENGTHS)
+        return {"target_flops": None, **settings} if is_set else settings
 
     @field_validator("data")
     @classmethod

@@ -21,7 +21,7 @@ tokenizer = "{0}/tokenizer"
 checkout = "{1}"
 python = "{2}"
 target_flops = 1e11
-eager = true
+environment.TORCH_COMPILE_DISABLE = "1"
 flags = {{ depth = 4, aspect-ratio = 32, head-dim = 64, max-seq-len = 128, window-pattern = "L", \
 device-batch-size = 16, total-batch-size = 2048, eval-tokens = 8192 }}
 knobs.matrix-lr = {{ kind = "log10", min = 0.002, max = 2.0, baseline = 0.02 }}

@@ -74,7 +74,6 @@ def load(checkout: Path, base: Path) -> Load:
             "data": str(base / "base_data_climbmix"),
             "tokenizer": str(base / "tokenizer"),
             "target_flops": 1e11,
-            "eager": True,
             "flags": FLAGS | (flags or {}),
             "knobs": KNOBS,
             "environment": {"FAKE_TRAP": trap} if trap else {},
@@ -111,7 +110,6 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"target_flops": None}, "target_flops"),
     ({"flags": {"target_flops": 5}}, "target_flops cannot be set here"),
     ({"environment": {"RANK": "0"}}, "RANK"),
-    ({"knobs": {"depth": DEPTH}}, "depth is a knob: it cannot be a flag"),
 ]
 
 
@@ -141,7 +139,7 @@ def test_the_fingerprint_is_of_all_that_decides_a_score(
         seen.append(load().fingerprint)
     shard = base / SHARDS[1]
     shard.write_bytes(shard.read_bytes()[:-1] + b"x")  # the same size
-    more: list[dict[str, Any]] = [{"target_flops": 2e11}, {"eager": False}, {}]
+    more: list[dict[str, Any]] = [{"target_flops": 2e11}, {"environment": {"A": "1"}}, {}]
     seen += [load(**settings).fingerprint for settings in more]
     assert len(set(seen)) == len(seen)
     assert {"program_torch", "data_sha256", "tokenizer_sha256"} <= set(load().provenance)
@@ -179,10 +177,9 @@ def test_an_evaluation_measures_what_the_program_reports(
     assert "--device-type=cpu" in argv
 
 
-def test_seed_and_eager_reach_the_program(load: Load, evaluate: Evaluate) -> None:
+def test_the_seed_reaches_the_program(load: Load, evaluate: Evaluate) -> None:
     first = evaluate(load()).score
     assert evaluate(load(), seed=2).score != first
-    assert evaluate(load(eager=False)).score == pytest.approx(first + 0.01, abs=2e-6)
     assert math.isnan(evaluate(load(trap="late nan")).score)
 
 

@@ -111,7 +111,7 @@ def test_a_table_of_a_variant_is_laid_over_name_by_name(tmp_path: Path) -> None:
 
 
 def test_what_is_known_of_a_kind_before_one_is_loaded() -> None:
-    for name in ("sphere", "noise", "nanochat"):
+    for name in ("sphere", "nanochat"):
         assert unusual(load(ObjectiveSpec(name=name)).spec) == {}
     checkout = ObjectiveSpec(name="nanochat", settings={"checkout": "/x"})
     assert kind(ObjectiveSpec(name="nanochat")) == "nanochat"

@@ -1,6 +1,5 @@
 """Stands in for torch: as much of it as the shim and the fake training touch."""
 
-from collections.abc import Callable
 from typing import Any
 
 _SEEDED = {"cpu": 0, "cuda": 0}
@@ -24,10 +23,5 @@ class cuda:  # noqa: N801 - a module in torch
         return _SEEDED["cuda"]
 
 
-def compile(model: Any = None, **options: Any) -> Any:  # noqa: A001 - torch's name for it
-    """It moves a score, as the real one does."""
-
-    def compiled(function: Callable[..., float]) -> Callable[..., float]:
-        return lambda *arguments: function(*arguments) + 0.01
-
-    return compiled if model is None else compiled(model)
+def compile(model: Any, **_: Any) -> Any:  # noqa: A001 - torch's name for it
+    return model
