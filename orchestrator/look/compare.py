@@ -22,7 +22,7 @@ from orchestrator.look.sections import facts
 from orchestrator.records.runs import find_run
 
 NAME_WIDTH, VALUE_WIDTH, MOST_NAMED = 68, 40, 6  # characters; names in a sentence
-DECIDE = ("objective.", "data.", "space.")
+DECIDE = ("objective.", "provenance.", "space.")
 """The names of facts that a fingerprint covers begin so."""
 
 

@@ -4,6 +4,7 @@ A section with nothing to show is left out.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from budgets.effects import CampaignReport
 from budgets.formatting import (
@@ -222,29 +223,31 @@ def _provenance(run: Run, _: Figures) -> Iterator[Block]:
         f"`{run.plan.objective_fingerprint}`."
     )
     yield commands(command("verify", named(run)), *beginning(run))
-    rows = ({"what": plain(name), "value": plain(said)} for name, said in facts(run).items())
-    yield from _folded("Everything that decides the scores", table("", rows))
+    rows = (
+        {"what": plain(name), "value": plain(said)}
+        for name, said in facts(run).items()
+        if not name.startswith("space.")
+    )
+    yield from _folded("What decides the scores, besides the knobs", table("", rows))
+
+
+FACTS: Any = {  # parts of a plan
+    **dict.fromkeys(("phase", "tier", "resolved", "objective", "evaluation_seed"), True),
+    "provenance": True, "space": True, "search": {"method", "seed", "sigma0"},
+    "devices": {"name", "count", "threads"}, "limits": {"wall_seconds"},
+}
 
 
 def facts(run: Run) -> dict[str, str]:
     """Return what decides the scores and the search, by dotted names, without secrets."""
-    plan, parts = run.plan, {"objective", "phase", "tier", "evaluation_seed", "resolved"}
-    found = plan.model_dump(mode="json", include=parts) | {
-        "data": plan.provenance,
-        "space": {
-            knob.name: f"{knob.kind}, {number(knob.low)} to {number(knob.high)}, "
-            f"baseline {number(knob.baseline)}"
-            for knob in run.knobs
-        },
-        "search": plan.search and plan.search.model_dump(include={"method", "seed", "sigma0"}),
-        "follows": plan.source and plan.source.run_id,
-        "devices": plan.devices.model_dump(include={"name", "count", "threads"}),
-        "limits": plan.limits.model_dump(include={"wall_seconds"}),
-        "versions": run.state.opened[-1].versions if run.state.opened else {},
+    source, opened = run.plan.source, run.state.opened
+    known = run.plan.model_dump(mode="json", include=FACTS) | {
+        "follows": source and source.run_id,
+        "versions": opened[-1].versions if opened else {},
     }
     return {
         name.replace("/", "."): said if isinstance(said, str) else f"{said:.15g}"
-        for name, said in flat(found).items()
+        for name, said in flat(known).items()
     }
 
 

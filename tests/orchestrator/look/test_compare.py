@@ -54,7 +54,7 @@ def test_what_differs_is_named_with_its_values() -> None:
     go = golden("go")
     for other, said in (
         (golden("go_fades"), "objective.settings.persists"),
-        (golden("go", provenance={"data": "new"}, objective_fingerprint="0"), "data.data"),
+        (golden("go", provenance={"data": "new"}, objective_fingerprint="0"), "provenance.data"),
         (golden("go", objective_fingerprint="1"), "code"),
     ):
         (why,) = Comparison([go, other]).why_not
