@@ -285,13 +285,14 @@ def campaign_plan(
         campaign.workers(devices.count), config.backend.max_concurrent or campaign.evaluations
     )
     times = times_here(Path(config.runs_dir), config.tuned, devices, assumed)
-    plan = campaign_matrix(config, campaign).plan(devices, times.calibration)
+    used = devices.model_copy(update={"count": at_once})
+    plan = campaign_matrix(config, campaign).plan(used, times.calibration)
     rule_of_thumb = None
     if times.calibration is not None:
         each = median(one.cost_factor for one in campaign.conditions)
         typical = times.calibration.median_seconds * each * campaign.evaluations / at_once
         rule_of_thumb = (typical + campaign.stagger_seconds * (at_once - 1)) / 3600
-    own = tier_page(plan, times, now, at_once)
+    own = tier_page(plan, times, now)
     document = {
         **runs_document(campaign),
         "effective_parallelism": at_once,

@@ -12,7 +12,7 @@ from itertools import chain
 from math import sqrt
 from typing import Any, get_args
 
-from budgets.formatting import PROGRAM, duration, plain, shell_word, table
+from budgets.formatting import duration, plain, shell_word, table
 from budgets.plan import Devices, Plan, Tier
 from budgets.tiers import INTENT
 from objectives import registry
@@ -28,12 +28,11 @@ from orchestrator.plan.forecast import (
     relative_flops,
     scaled,
 )
-from orchestrator.plan.page import hours_allowed
+from orchestrator.plan.page import hours_allowed, times_in_short
 from orchestrator.plan.resolve import Succession, caps_for, search_plan, why_no_go, window_of
 
 MUCH = 0.5  # of the window: if as much stays unused, more is offered
 FACTORS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)  # of the FLOPs, to try
-MORE_CONFIRM_SEEDS = (32, 24, 16, 12)
 AS_ASKED = "as asked"
 
 
@@ -44,17 +43,6 @@ def available(config: Config, now: datetime) -> float:
     if not hours:
         raise ValueError("--fit: into what? Give --window 12h, a moment, or --max-hours")
     return min(hours)
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """A search, its devices, its times, and the hours that it must fit into."""
-
-    config: Config
-    devices: Devices
-    times: Times
-    hours: float
-    succession: Succession | None = None
 
 
 @dataclass(frozen=True)
@@ -98,17 +86,40 @@ class Choice:
         }
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """A search, its devices, its times, and the hours that it must fit into."""
+
+    config: Config
+    devices: Devices
+    times: Times
+    hours: float
+    succession: Succession | None = None
+
+    def choice(self, what: str, changes: Values, *losses: str) -> Choice:
+        """Return the choice with these changes of the configuration.
+
+        Raises ValueError without a time, and on a plan that is impossible.
+        """
+        config = self.config.having(changes)
+        plan = search_plan(config, self.devices, self.times.calibration, self.succession)
+        if (forecast := forecast_of(plan, calibrates=self.times.calibrates)) is None:
+            raise ValueError(f"--fit: {times_in_short(self.times)}")
+        fits = forecast.hours_free <= self.hours * (1 + 1e-9)  # sums of equal parts may differ
+        return Choice(what, changes, losses, plan, forecast, fits)
+
+
 def choices(wanted: Wanted) -> list[Choice]:
     """Return the search as asked for, then the alternatives: the first that fits is the best.
 
     Raises ValueError without a time, and on a plan that is impossible.
     """
-    asked = _choice(wanted, AS_ASKED, {})
-    if asked.fits:
-        is_short = asked.forecast.hours_free < (1 - MUCH) * wanted.hours
-        return [asked, *(_more(wanted, asked) if is_short else ())]
-    found = [asked, _fewer(wanted, asked), *_lower(wanted, asked), *_shorter(wanted)]
-    different: dict[str, Choice] = {}  # two ways may lead to the same plan
+    asked = wanted.choice(AS_ASKED, {})
+    found, different = [asked], dict[str, Choice]()  # two ways may lead to the same plan
+    if not asked.fits:
+        found += [_fewer(wanted, asked), *_other_sizes(wanted, asked), *_shorter(wanted)]
+    elif asked.forecast.hours_free < (1 - MUCH) * wanted.hours:
+        found += (one for one in _other_sizes(wanted, asked) if one.fits)
     for one in found:
         plan = one.plan
         different.setdefault(repr((plan.resolved, plan.confirmation, plan.objective)), one)
@@ -130,29 +141,33 @@ def _fewer(wanted: Wanted, whole: Choice) -> Choice:
         what = f"{generations} of {most} generations"
         what = what if whole.what == AS_ASKED else f"{whole.what}, {what}"
         changes = {**whole.changes, "search.generations": generations}
-        return _choice(wanted, what, changes, *whole.losses, "the search goes less far")
+        return wanted.choice(what, changes, *whole.losses, "the search goes less far")
 
     numbers = range(2, most)
     too_many = bisect_right(numbers, 0, key=lambda number: not of(number).fits)
     return of(numbers[max(0, too_many - 1)])
 
 
-def _lower(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
-    """Yield lower tiers, then fewer seeds a candidate, each with the generations that fit."""
-    tiers = get_args(Tier)
-    for tier in reversed(tiers[: tiers.index(asked.plan.tier)]):
-        loss = INTENT[asked.plan.phase, tier]
-        yield _fewer(wanted, _choice(wanted, f"tier {tier}", {"search.tier": tier}, loss))
-    most = asked.plan.resolved.seeds_per_candidate
-    for seeds in range(most - 1, 0, -1):
-        loss = f"a candidate's score is {sqrt(most / seeds):.2g} times as noisy"
-        what, changes = f"{seeds} of {most} seeds", {"search.seeds_per_candidate": seeds}
-        yield _fewer(wanted, _choice(wanted, what, changes, loss))
+def _other_sizes(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
+    """Yield lower tiers and fewer seeds; where the search fits, higher tiers and more seeds."""
+    plan, tiers = asked.plan, get_args(Tier)
+    place, planned = tiers.index(plan.tier), plan.resolved.seeds_per_candidate
+    for tier in tiers[place + 1 :] if asked.fits else tiers[:place][::-1]:
+        changes, loss = {"search.tier": tier}, [] if asked.fits else [INTENT[plan.phase, tier]]
+        yield _fewer(wanted, wanted.choice(f"tier {tier}", changes, *loss))
+    if not asked.fits:
+        for seeds in range(planned - 1, 0, -1):
+            changes = {"search.seeds_per_candidate": seeds}
+            loss = [f"a candidate's score is {sqrt(planned / seeds):.2g} times as noisy"]
+            yield _fewer(wanted, wanted.choice(f"{seeds} of {planned} seeds", changes, *loss))
+    elif plan.confirmation is not None:
+        changes = {"verdict.confirm_seeds": 2 * plan.confirmation.seeds}
+        yield wanted.choice(f"{2 * plan.confirmation.seeds} confirmation seeds", changes)
 
 
-def _shorter(wanted: Wanted) -> Iterator[Choice]:
-    """Yield the most FLOPs an evaluation that fit; else the least that can be trained."""
-    last, objective, times = None, wanted.config.tuned, wanted.times
+def _shorter(wanted: Wanted) -> list[Choice]:
+    """Return the most FLOPs an evaluation that fit; else the least that can be trained."""
+    found, objective, times = list[Choice](), wanted.config.tuned, wanted.times
     assert times.calibration is not None, "the search as asked for has a time"
     for factor in FACTORS:
         if (varied := objective.scaled(factor)) is None:
@@ -164,54 +179,21 @@ def _shorter(wanted: Wanted) -> Iterator[Choice]:
             break
         work = relative_flops(shorter, objective) or varied.cost_factor
         share = 1.0 if times.origin == "prior" else UNMEASURED  # a prior has it already
-        time = scaled(times.calibration, work, share)
         origin: Origin = "assumed" if times.origin == "assumed" else "prior"
-        config = wanted.config.with_objective(shorter)
-        own = replace(wanted, config=config, times=Times(origin, time))
+        own = replace(
+            wanted,
+            config=wanted.config.with_objective(shorter),
+            times=Times(origin, scaled(times.calibration, work, share)),
+        )
         losses = (
             f"{factor:g} x the training: the best knobs of a short training may differ",
             "its noise is not known before it is calibrated",
         )
-        last = replace(_choice(own, varied.name, {}, *losses), changes=dict(varied.settings))
-        if last.fits:
+        choice = own.choice(varied.name, {}, *losses)
+        found.append(replace(choice, changes=dict(varied.settings)))
+        if choice.fits:
             break
-    if last is not None:
-        yield last
-
-
-def _more(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
-    """Yield the next tiers, whole or in part, and more seeds for the verdict."""
-    tiers = get_args(Tier)
-    for tier in tiers[tiers.index(asked.plan.tier) + 1 :]:
-        higher = {"search.tier": tier}
-        if wanted.config.search.generations is not None:
-            higher["search.generations"] = None
-        above = _fewer(wanted, _choice(wanted, f"tier {tier}", higher))
-        if above.fits and above.plan.resolved.evaluations > asked.plan.resolved.evaluations:
-            yield above
-    planned = 0 if asked.plan.confirmation is None else asked.plan.confirmation.seeds
-    for seeds in MORE_CONFIRM_SEEDS if planned else ():
-        more = _choice(wanted, f"{seeds} confirmation seeds", {"verdict.confirm_seeds": seeds})
-        if more.fits and seeds > planned:
-            yield more
-            break
-
-
-def _choice(wanted: Wanted, what: str, changes: Values, *losses: str) -> Choice:
-    """Return the choice with these changes of the configuration.
-
-    Raises ValueError without a time, and on a plan that is impossible.
-    """
-    config, times = wanted.config.having(changes), wanted.times
-    plan = search_plan(config, wanted.devices, times.calibration, wanted.succession)
-    if (forecast := forecast_of(plan, calibrates=times.calibrates)) is None:
-        raise ValueError(
-            "--fit: nothing says how long an evaluation takes here. Measure with "
-            f"`{PROGRAM} calibrate` and the same --objective and --set, or say "
-            "--assume-eval-seconds X"
-        )
-    fits = forecast.hours_free <= wanted.hours * (1 + 1e-9)  # sums of equal parts may differ
-    return Choice(what, changes, losses, plan, forecast, fits)
+    return found[-1:]
 
 
 def fit_text(found: Sequence[Choice], hours: float) -> str:
@@ -233,9 +215,5 @@ def fit_text(found: Sequence[Choice], hours: float) -> str:
         least = min(found, key=lambda choice: choice.forecast.hours_free)
         needed = duration(3600 * least.forecast.hours_free)
         conclusion = f"Nothing fits: the least, {least.what}, needs {needed}."
-    note = (
-        "*Must be free* is the p90, the whole limit of the last evaluations (so that none "
-        "starts that could end too late) and the long run after a Go."
-    )
     lines = [f"# What fits into {duration(3600 * hours)}", "", *table(columns, rows), ""]
-    return "\n".join([*lines, *prices, "", f"**{plain(conclusion)}**", "", note])
+    return "\n".join([*lines, *prices, "", f"**{plain(conclusion)}**"])

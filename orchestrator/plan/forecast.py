@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapreplace
-from math import ceil, log, sqrt
+from math import log, sqrt
 from operator import itemgetter
 from pathlib import Path
 from random import Random
@@ -183,21 +183,17 @@ class Forecast:
     device_hours_free: float  # what a cap on device-hours must leave free
 
 
-def forecast_of(
-    plan: Plan, at_once: int | None = None, *, calibrates: bool = False
-) -> Forecast | None:
+def forecast_of(plan: Plan, *, calibrates: bool = False) -> Forecast | None:
     """Return the forecast; None where no time of an evaluation is known.
 
-    `at_once` evaluations run; default: on all devices. `calibrates`: the run first measures its
-    own time.
+    `calibrates`: the run first measures its own time.
     """
-    calibration, devices, work = plan.calibration, at_once or plan.devices.count, work_of(plan)
+    calibration, devices, work = plan.calibration, plan.devices.count, work_of(plan)
     if calibration is None:
         return None
-    over, longer, busy = zip(*_simulated(plan, work, calibration, devices), strict=True)
-    typical, limits = calibration.median_seconds / 3600, plan.limits
-    repeats = CALIBRATION_SEEDS if calibrates else 0
-    calibrating, first = ceil(repeats / devices) * typical, repeats * typical
+    over, longer, busy = zip(*_simulated(plan, work, calibration), strict=True)
+    typical, limits, repeats = calibration.median_seconds / 3600, plan.limits, CALIBRATION_SEEDS
+    first = expected([(repeats, repeats)] * calibrates, calibration, devices)
     longest = max(work["generation"])
     # The last attempt of the search, and of the verdict, must find its whole reservation free.
     last = max(0.0, limits.stretched(longest).reserve_ms / MS_PER_HOUR - typical * longest)
@@ -209,14 +205,14 @@ def forecast_of(
         if name != "long_run"
     ]
     by_the_rules = STARTUP_SECONDS / 3600 + expected(works, calibration, devices).hours
-    p90 = _hours(over, 9)
+    p90, long_run = _hours(over, 9), sum(work.get("long_run", ())) * typical
     return Forecast(
-        hours_p50=calibrating + _hours(over, 5),
-        hours_p90=calibrating + p90,
-        device_hours_p50=first + _hours(busy, 5),
+        hours_p50=first.hours + _hours(over, 5),
+        hours_p90=first.hours + p90,
+        device_hours_p50=first.device_hours + _hours(busy, 5),
         long_run_hours_p50=_hours(longer, 5),
-        hours_free=calibrating + max(p90, by_the_rules) + _hours(longer, 9) + last,
-        device_hours_free=first + _hours(busy, 9) + sum(work.get("long_run", ())) * typical + last,
+        hours_free=first.hours + max(p90, by_the_rules) + _hours(longer, 9) + last,
+        device_hours_free=first.device_hours + _hours(busy, 9) + long_run + last,
     )
 
 
@@ -239,7 +235,7 @@ def work_of(plan: Plan) -> dict[str, tuple[float, ...]]:
 
 
 def _simulated(
-    plan: Plan, work: Mapping[str, tuple[float, ...]], calibration: Calibration, devices: int
+    plan: Plan, work: Mapping[str, tuple[float, ...]], calibration: Calibration
 ) -> Iterator[tuple[float, float, float]]:
     """Yield, for each simulated run, the seconds from the command's start until the verdict, those
     of the long run, and those of all devices together without the long run.
@@ -252,7 +248,7 @@ def _simulated(
     random = Random(SEED)  # noqa: S311 - no secret
     stagger = 0.0 if plan.campaign is None else plan.campaign.stagger_seconds
     for _ in range(runs if len(calibration.samples) > 1 else 1):
-        queue, waiting = _Queue(calibration, random, devices, stagger), deque(reference)
+        queue, waiting = _Queue(calibration, random, plan.devices.count, stagger), deque(reference)
         filled = queue.now
         for _ in range(generations):
             end = queue.begin(work["generation"])

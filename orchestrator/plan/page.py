@@ -3,16 +3,16 @@
 Without side effects.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from math import ceil
 from pathlib import Path
 from typing import Literal, get_args
 
 from budgets.formatting import PROGRAM, duration, plain, table
 from budgets.plan import Caps, Devices, Frozen, Plan, Tier
+from budgets.schedule import expected
 from budgets.tiers import INTENT
 from objectives.api import Objective, SetupError
 from objectives.registry import kind
@@ -32,7 +32,7 @@ from orchestrator.plan.resolve import Succession, search_plan
 
 Verdict = Literal["pass", "fail", "unknown"]
 
-NOT_MEASURED = f"not measured here: {PROGRAM} calibrate with the same --objective and --set"
+NOT_MEASURED = "not measured here"
 
 LEAST_SAMPLES = 3
 MOST_IDLE = 0.35  # of the devices' time in a generation
@@ -48,17 +48,16 @@ class Item:
     why: str
 
 
-def checklist(  # noqa: PLR0913, PLR0917 - what the answers rest on
+def checklist(
     plan: Plan,
     times: Times,
     forecast: Forecast | None,
     now: datetime,
-    at_once: int,
     knobs: Mapping[str, str] | None = None,
 ) -> Iterator[Item]:
     """Yield every question with its answer, in a fixed order.
 
-    `at_once` evaluations run. Without `knobs` the run searches none.
+    Without `knobs` the run searches none.
     """
     why = "a smoke test: it decides nothing"
     if plan.campaign is not None and len(plan.campaign.seeds) > 1:
@@ -76,9 +75,9 @@ def checklist(  # noqa: PLR0913, PLR0917 - what the answers rest on
         why = f"{share:.1f} x the longest measured; {times.timeouts:.0%} were killed at theirs"
     yield Item("Is the limit of an evaluation intentional?", verdict, why)
 
-    batch = plan.resolved.per_generation
-    idle = -batch % at_once / (batch + -batch % at_once)  # in the last round of a generation
-    why = f"{batch} evaluations at a time on {at_once}, {idle:.0%} of the time idle"
+    batch, devices = plan.resolved.per_generation, plan.devices.count
+    idle = -batch % devices / (batch + -batch % devices)  # in the last round of a generation
+    why = f"{batch} evaluations at a time on {devices}, {idle:.0%} of the time idle"
     yield Item("Is it as parallel as its devices?", _passes(idle <= MOST_IDLE), why)
 
     verdict, why = "unknown" if times.origin == "none" else "fail", NOT_MEASURED
@@ -166,12 +165,13 @@ def _by_formula(plan: Plan) -> dict[str, float] | None:
     if plan.calibration is None:
         return None
     shape, devices = plan.resolved, plan.devices.count
-    hours = plan.calibration.median_seconds / 3600
+    generations = [(shape.per_generation, shape.per_generation)] * shape.generations
+    needs = expected(generations, plan.calibration, devices)
     return {
-        "evals_per_hour": 1 / hours,  # of one device
-        "device_hours": shape.evaluations * hours,
-        "ideal_hours": shape.evaluations * hours / devices,
-        "barrier_hours": shape.generations * ceil(shape.per_generation / devices) * hours,
+        "evals_per_hour": 3600 / plan.calibration.median_seconds,  # of one device
+        "device_hours": needs.device_hours,
+        "ideal_hours": needs.device_hours / devices,
+        "barrier_hours": needs.hours,
     }
 
 
@@ -199,19 +199,15 @@ def page_of(config: Config, devices: Devices, succession: Succession | None = No
     for tier in get_args(Tier) if config.search.tier is None else (config.search.tier,):
         own = config.having({"search.tier": tier})
         plan = search_plan(own, devices, times.calibration, succession)
-        pages.append(tier_page(plan, times, now, devices.count, known))
+        pages.append(tier_page(plan, times, now, known))
     return Page(times=times, evaluation=_evaluation(objective, times), tiers=tuple(pages))
 
 
 def tier_page(
-    plan: Plan,
-    times: Times,
-    now: datetime,
-    at_once: int,
-    knobs: Mapping[str, str] | None = None,
+    plan: Plan, times: Times, now: datetime, knobs: Mapping[str, str] | None = None
 ) -> TierPage:
-    """Return what is known of a plan whose run carries out `at_once` evaluations."""
-    forecast = forecast_of(plan, at_once, calibrates=times.calibrates)
+    """Return what is known of a plan."""
+    forecast = forecast_of(plan, calibrates=times.calibrates)
     price = plan.price_per_device_hour
     return TierPage(
         plan=plan,
@@ -219,13 +215,13 @@ def tier_page(
         forecast=forecast,
         cost=forecast.device_hours_p50 * price if forecast and price else None,
         detectable_gain=detectable_gain(plan),
-        checklist=tuple(checklist(plan, times, forecast, now, at_once, knobs)),
+        checklist=tuple(checklist(plan, times, forecast, now, knobs)),
     )
 
 
 def page_text(page: Page, *, in_full: bool = False) -> str:
     """Return the tiers side by side and what is not in order, or `in_full` everything."""
-    plan, answers = page.tiers[0].plan, list(_answers(page.tiers))
+    plan = page.tiers[0].plan
     devices, name = plan.devices, kind(plan.objective)
     parts = [
         [f"# {plan.phase} of {plain(name)} on {devices.count} x {devices.name}"],
@@ -233,18 +229,11 @@ def page_text(page: Page, *, in_full: bool = False) -> str:
         [times_in_short(page.times)],
         [beginning(plan)],
     ]
-    if in_full:
-        parts.append(
-            [f"- **{tier.plan.tier}**: {_planned(tier)}" for tier in page.tiers if tier.plan.tier]
-        )
-        rows = (
-            (item.question, which, item.verdict.replace("fail", "**fail**"), plain(item.why))
-            for item, which in answers
-        )
-        parts.append(["## Before you begin", "", *table(("", "", "", "because"), rows)])
-    else:
-        why = "`--verbose` says why, and shows what the figures rest on."
-        parts += [_objections(answers), [why]]
+    if in_full and plan.tier is not None:
+        parts.append([f"- **{tier.plan.tier}**: {_planned(tier)}." for tier in page.tiers])
+    parts.append(_answers(page.tiers, in_full=in_full))
+    if not in_full:
+        parts.append(["`--verbose` shows the whole checklist, and the sizes of each tier."])
     return "\n\n".join("\n".join(part) for part in parts if any(part)) + "\n"
 
 
@@ -269,39 +258,29 @@ def _tiers(page: Page) -> list[str]:
     return table(("tier", "P x G x S", *columns, ">detectable gain"), rows)
 
 
-def _answers(tiers: Iterable[TierPage]) -> Iterator[tuple[Item, str]]:
-    """Yield each answer once, with the tiers that it is about; "": all of them."""
-    for answers in zip(*(tier.checklist for tier in tiers), strict=True):
-        for item in dict.fromkeys(answers):
-            own = [tier.plan.tier or "" for tier in tiers if item in tier.checklist]
-            yield item, "" if len(own) == len(answers) else ", ".join(own)
-
-
-def _objections(answers: Iterable[tuple[Item, str]]) -> list[str]:
-    """The checklist's answers that are not pass."""
-    lines, unknown = list[str](), dict[str, None]()
-    for item, which in answers:
-        if item.verdict == "unknown":
-            unknown[item.question] = None
-        elif item.verdict == "fail":
-            why = f"{which and f'{which}: '}{plain(item.why)}."
-            lines.append(f"- **fail**: {item.question} {why}")
-    lines += [f"- **not known yet**: {' '.join(unknown)}"] if unknown else []
+def _answers(tiers: Sequence[TierPage], *, in_full: bool) -> list[str]:
+    """The checklist, tier by tier where they differ; in short without what is in order."""
+    lines = []
+    for items in zip(*(tier.checklist for tier in tiers), strict=True):
+        verdicts, whys = [item.verdict for item in items], [item.why for item in items]
+        if in_full or {*verdicts} != {"pass"}:
+            verdict, why = (
+                " / ".join(said if len({*said}) > 1 else said[:1]) for said in (verdicts, whys)
+            )
+            lines.append(f"- **{verdict}**: {items[0].question} {plain(why)}.")
     return lines or ["Nothing speaks against beginning."]
 
 
 def _planned(tier: TierPage) -> str:
-    """The tier's intent, shape, verdict and limits."""
-    plan, rules, wanted = tier.plan, tier.plan.thresholds, tier.plan.confirmation
+    """The tier's intent, why its sizes are not as written, and the long run after a Go."""
+    plan, wanted = tier.plan, tier.plan.confirmation
     assert plan.tier is not None, "a search has one"
     said = [INTENT[plan.phase, plan.tier], f"as written {plan.nominal.in_words}", *plan.reasons]
-    said += [f"each attempt reserves {plan.limits.reserve_ms / 1000:.0f} s"]
-    if wanted is not None:
-        sure = f"{wanted.seeds} fresh seeds, with {1 - rules.go_level:.0%} confidence"
-        said += [f"a Go needs a gain of {rules.go_gain:.1%} on {sure}"]
-        if longer := wanted.long_run:
-            said += [f"after a Go {2 * wanted.long_run_seeds} evaluations, {longer.name}"]
-    return f"{'; '.join(said)}."
+    if wanted is not None and (longer := wanted.long_run):
+        more = f"after a Go {2 * wanted.long_run_seeds} evaluations, {longer.name}"
+        took = tier.forecast
+        said += [more if took is None else f"{more}: {duration(3600 * took.long_run_hours_p50)}"]
+    return "; ".join(said)
 
 
 def times_in_short(times: Times) -> str:

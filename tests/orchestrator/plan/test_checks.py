@@ -26,7 +26,7 @@ def verdicts(times: Times, known: dict[str, str] = ALIVE, **fields: Any) -> dict
     """Of tier target of a sphere on 8 devices; by what the question is about."""
     config = config_for("phase1", "target", registry.load(ObjectiveSpec(name="sphere")), **fields)
     plan = search_plan(config, DEVICES, times.calibration)
-    found = checklist(plan, times, forecast_of(plan), NOW, 8, known)
+    found = checklist(plan, times, forecast_of(plan), NOW, known)
     return {name: item.verdict for name, item in zip(NAMES, found, strict=True)}
 
 

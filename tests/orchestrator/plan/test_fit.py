@@ -128,7 +128,7 @@ def test_where_nothing_fits_the_least_is_named(measured: Times) -> None:
 
 def test_where_much_is_unused_more_is_offered_and_nothing_more_is_taken(measured: Times) -> None:
     found = choices(wanted(300.0, measured, long_run=0.0, confirm_seeds=8))
-    assert [what for what, _ in summary(found)] == ["as asked", "tier max", "32 confirmation seeds"]
+    assert [what for what, _ in summary(found)] == ["as asked", "tier max", "16 confirmation seeds"]
     assert best(found) is found[0]
     assert ", assumed" not in fit_text(found, 300.0)
     assert found[1].plan.resolved.evaluations == 480
