@@ -282,7 +282,7 @@ def _conditions(state: RunState, own: Gain | None, longer: Gain | None) -> Itera
     yield Condition("sanity", sick <= limits.go_pathological, sick, limits.go_pathological)
     if longer is not None:
         kept = longer.mean / own.mean if longer.mean is not None and own.mean else None
-        if not _scores(state, "long_run")[best.name]:  # the winner fails there on every seed
+        if not _scores(state, "long_run").get(best.name):  # the winner fails there on every seed
             kept = 0.0
         is_met = longer.is_shown and kept is not None and kept >= limits.persist_share
         yield Condition("long_run", is_met, kept, limits.persist_share)

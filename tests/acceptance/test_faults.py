@@ -25,7 +25,7 @@ def throw(error):
 def send(signum, pid):
     os.kill(pid, signum)
     time.sleep(1000)
-def evaluate(knobs, seed, budget, do="1.0"):
+def evaluate(knobs, seed, do="1.0"):
     return eval(do)
 """
 KNOBS = """

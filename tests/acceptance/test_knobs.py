@@ -11,7 +11,7 @@ from tests.product.product import Product
 LAW = """
 from random import Random
 
-def law(knobs, seed, budget):
+def law(knobs, seed):
     steep, bent, faint = knobs["steep"], knobs["bent"], knobs["faint"]
     noise = Random(repr((seed, steep, bent, faint))).gauss(0.0, 0.01)
     if knobs["fatal"] > 0.5:

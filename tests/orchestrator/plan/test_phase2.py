@@ -138,7 +138,7 @@ def test_a_run_that_gives_nothing_is_refused_before_anything_is_made(
 # More knobs
 
 LAW = """
-def law(knobs, seed, budget):
+def law(knobs, seed):
     return 1 + knobs["a"] ** 2 + knobs.get("b", 0) ** 2 + 0.001 * (seed % 7)
 """
 
