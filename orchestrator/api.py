@@ -19,13 +19,13 @@ from pydantic import ValidationError
 
 from budgets.events import Concluded, Event, Settled
 from budgets.formatting import printable
-from budgets.state import RunState
+from budgets.state import Observer, RunState
 from objectives.api import ObjectiveSpec
 from objectives.callable import spec_of
 from objectives.registry import CALLABLE
 from objectives.settings import in_words, unknown
 from objectives.space import DeclaredKnob, Knob
-from orchestrator.config import Config, Flags, assign, resolve
+from orchestrator.config import KEYS, Config, Flags, assign, resolve
 from orchestrator.execution.api import INTERRUPTS
 from orchestrator.look.notebook import Result
 from orchestrator.look.reports import ReportFiles
@@ -69,16 +69,8 @@ class Options(TypedDict, total=False):
     progress: bool  # whether to show it
 
 
-KEYS = {
-    **{name: f"budget.{name}" for name in Options.__annotations__ if name.startswith("max_")},
-    **{name: f"backend.{name}" for name in ("workers", "executor", "address", "device")},
-    **{name: f"search.{name}" for name in ("tier", "seed")},
-    "name": "search.run_id",
-    "window": "budget.window",
-    "direction": "direction",
-    "runs_dir": "runs_dir",
-}
-"""The keys of the configuration that options are."""
+NAMES = {"name": "search.run_id", "direction": "direction", **KEYS}
+"""The keys of the configuration by the names of options."""
 
 FUNCTIONS = "functions"
 """Below the runs' directory: functions that were handed over as objects."""
@@ -144,7 +136,7 @@ def requested(
     executor = "ray" if options.get("address") else "local"
     given = {"tier": "target", "executor": executor, **options, "runs_dir": runs_dir}
     layered: Flags = {
-        **{KEYS[key]: (value, key) for key, value in given.items() if key in KEYS},
+        **{NAMES[key]: (value, key) for key, value in given.items() if key in NAMES},
         **{f"training.{key}": (value, key) for key, value in spec.settings.items()},
         "objective": (spec.name, "function"),
     }
@@ -198,6 +190,23 @@ def forecast(function: Callable[..., Any], space: Space, **options: Unpack[Optio
 # Carrying it out
 
 
+def session_of(
+    config: Config, observe: Observer, say: Callable[[str], None], stop: Stop
+) -> Session:
+    """Return a session for the runs that a configuration describes."""
+    return Session(
+        Path(config.runs_dir),
+        engine_of(config),
+        observe,
+        say,
+        stop=stop,
+        allow_network_fs=config.backend.allow_network_fs,
+        max_concurrent=config.backend.max_concurrent,
+        backpressure=config.backpressure.enabled,
+        report=ReportFiles().write,
+    )
+
+
 @contextmanager
 def conducting(config: Config, display: "Progress", stop: Stop | None = None) -> Iterator[Session]:
     """Yield a session; afterwards signals are handled as before."""
@@ -206,17 +215,7 @@ def conducting(config: Config, display: "Progress", stop: Stop | None = None) ->
     if stop is None:
         stop = SignalStop(config.backend.drain_seconds) if is_main else Stop()
     try:
-        with Session(
-            Path(config.runs_dir),
-            engine_of(config),
-            display.observe,
-            display.say,
-            stop=stop,
-            allow_network_fs=config.backend.allow_network_fs,
-            max_concurrent=config.backend.max_concurrent,
-            backpressure=config.backpressure.enabled,
-            report=ReportFiles().write,
-        ) as session:
+        with session_of(config, display.observe, display.say, stop) as session:
             yield session
     finally:
         for signum, handler in before.items():

@@ -306,6 +306,9 @@ def _flags() -> Iterator[tuple[str, Flag]]:
 FLAGS = dict(_flags())
 """Every flag by its key."""
 
+KEYS = {key.rpartition(".")[2]: key for key in FLAGS}
+"""The key of every flag, by its last word."""
+
 
 # From layers to a configuration
 

@@ -12,15 +12,12 @@ from typer import Argument, Context, Option
 from budgets.formatting import command
 from objectives import registry
 from objectives.secrets import redacted
-from orchestrator.config import FLAGS, Config, Flags, parse_assignments, resolve
+from orchestrator.config import FLAGS, KEYS, Config, Flags, parse_assignments, resolve
 from orchestrator.records.runs import RUNS_DIR, find_run, load_state
 
 STDOUT = Path("-")
 BOXES = {"budget": "At most", "backend": "Machine", "evaluation": "Machine"}
 """Of a command's help, by the table of a flag's key."""
-
-KEYS = {key.rpartition(".")[2]: key for key in FLAGS}
-"""The configuration key of each flag, by the name of its parameter."""
 
 
 def _of_key(name: str) -> Any:

@@ -8,10 +8,9 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from subprocess import DEVNULL, Popen, TimeoutExpired
 from typing import IO
 
@@ -23,6 +22,7 @@ from budgets.formatting import command, printable
 from budgets.plan import Calibration, Devices
 from budgets.state import RunState
 from objectives.secrets import redacted
+from orchestrator.api import session_of
 from orchestrator.cli.options import overrides_of, requested
 from orchestrator.cli.output import (
     EXIT_BY_DECISION,
@@ -37,16 +37,16 @@ from orchestrator.execution.api import INTERRUPTS
 from orchestrator.execution.devices import resized
 from orchestrator.look.answer import answer
 from orchestrator.look.json_documents import document
-from orchestrator.look.reports import ReportFiles
 from orchestrator.look.run import Run
-from orchestrator.look.terminal import PIPE_BYTES, SHOW, can_paint, line_of, tell
+from orchestrator.look.terminal import SHOW, can_paint, line_of, tell
 from orchestrator.matrix.campaign import Staggered, campaign_from, campaign_matrix
 from orchestrator.matrix.carry_out import carry_out, carry_out_search
-from orchestrator.plan.resolve import engine_of, slots_of
+from orchestrator.plan.resolve import slots_of
 from orchestrator.records.runs import Result
 from orchestrator.run.attempts import Run as RunInHand
 from orchestrator.run.session import Session, SignalStop, at_once
 
+VIEWER_SECONDS = 30.0  # for its last lines
 VIEWER = (sys.executable, "-P", "-m", "orchestrator.look.terminal")
 
 
@@ -85,46 +85,41 @@ def _campaign(context: Context, config: Config, slots: Devices) -> None:
 
 
 @dataclass
-class Output(AbstractContextManager["Output"]):
+class Output:
     """Prints what happens in one run after another."""
 
     stream: IO[str]
     as_json: bool = False
     _viewer: "Popen[bytes] | None" = None
-    _pipe: tuple[int, int] = (-1, -1)  # both ends: what the viewer did not print is read here
+    _pipe: int = -1  # to the viewer
     _unsent: list[str] = field(default_factory=list)
     _shown: RunInHand | None = None
     _is_over: bool = False
 
-    def __exit__(self, *_: object) -> None:
-        self.rest()
-
-    def rest(self, seconds: float = 30.0) -> None:
-        """End the viewer within so long, for good, and print what it has not."""
+    def rest(self) -> None:
+        """End the viewer for good, and print what it did not take."""
         self._is_over, viewer, self._viewer = True, self._viewer, None
         if viewer is None:
             return
-        os.close(self._pipe[1])
+        os.close(self._pipe)
         with suppress(TimeoutExpired):
-            viewer.wait(seconds)
+            viewer.wait(VIEWER_SECONDS)
         viewer.kill()
         viewer.wait()
-        left = os.fsdecode(os.read(self._pipe[0], PIPE_BYTES)).splitlines()
-        os.close(self._pipe[0])
-        for line in [*left, *self._unsent]:
-            if not line.startswith(SHOW):
-                self.say(line)
+        for line in self._unsent:
+            self.say(line)
 
     def say(self, text: str) -> None:
         """Print a line."""
         line = printable(text)
+        if self._viewer is not None:
+            try:
+                os.write(self._pipe, os.fsencode(f"{line}\n"))
+            except OSError:  # it is full, or the viewer has ended
+                self._unsent.append(line)
+            return
         try:
-            if self._viewer is None:
-                print(line, file=self.stream, flush=True)
-            else:
-                os.write(self._pipe[1], os.fsencode(f"{line}\n"))
-        except BlockingIOError:  # it is full
-            self._unsent.append(line)
+            print(line, file=self.stream, flush=True)
         except OSError:  # a terminal that went away
             silence(self.stream)
 
@@ -143,16 +138,17 @@ class Output(AbstractContextManager["Output"]):
         if self._viewer is not None and self._viewer.poll() is not None:
             self.rest()
         if self._viewer is None and not self._is_over and can_paint(self.stream):
-            self._pipe = os.pipe()
-            os.set_blocking(self._pipe[1], False)
             # Ctrl-C is for the whole group: it stays blocked in the viewer, which sees the drain.
             before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)
-            self._viewer = Popen(VIEWER, stdin=self._pipe[0], stdout=self.stream, stderr=DEVNULL)
+            theirs, self._pipe = os.pipe()
+            self._viewer = Popen(VIEWER, stdin=theirs, stdout=self.stream, stderr=DEVNULL)
+            os.close(theirs)
+            os.set_blocking(self._pipe, False)
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         if self._viewer is not None and run is not self._shown:
             self._shown = run
-            with suppress(BlockingIOError):
-                os.write(self._pipe[1], os.fsencode(f"{SHOW}{run.directory.absolute()}\n"))
+            with suppress(OSError):
+                os.write(self._pipe, os.fsencode(f"{SHOW}{run.directory.absolute()}\n"))
 
     def finish(self, result: Result, session: Session) -> None:
         """Print how the run stands, and exit with the code that says so."""
@@ -185,18 +181,12 @@ def conducting(context: Context, config: Config) -> Iterator[tuple[Session, Outp
     """Yield a session and its output."""
     as_json = bool(context.params["as_json"])
     live = Output(sys.stderr if as_json else sys.stdout, as_json)
-    session = Session(
-        Path(config.runs_dir),
-        engine_of(config),
-        live.observe,
-        live.say,
-        look=live.look,
-        stop=SignalStop(config.backend.drain_seconds, announce=live.announce),
-        allow_network_fs=config.backend.allow_network_fs,
-        max_concurrent=config.backend.max_concurrent,
-        backpressure=config.backpressure.enabled,
-        report=ReportFiles().write,
-        command=tuple(redacted(word, os.environ) for word in sys.argv[1:]),
-    )
-    with live, session:
-        yield session, live
+    stop = SignalStop(config.backend.drain_seconds, announce=live.announce)
+    session = session_of(config, live.observe, live.say, stop)
+    session.look = live.look
+    session.command = tuple(redacted(word, os.environ) for word in sys.argv[1:])
+    try:
+        with session:
+            yield session, live
+    finally:
+        live.rest()
