@@ -125,7 +125,7 @@ class LocalExecutor:
     """Runs each evaluation under a supervisor, on the devices of this machine.
 
     `preload` are modules that the fork server imports once; `host` is part of the names of devices
-    on a cluster. With `lease_seconds`, evaluations end unless `lease.extend` is called in time.
+    on a cluster. With a `lease`, evaluations end unless it is extended in time.
 
     A GPU is examined before its first use, and again after an evaluation that did not end well. If
     it is not free within RELEASE_SECONDS, or has failed, it is withdrawn with a warning.
@@ -141,10 +141,10 @@ class LocalExecutor:
         preload: Sequence[str] = (),
         *,
         host: str = "",
-        lease_seconds: float | None = None,
+        lease: Lease | None = None,
     ) -> None:
         self.slots = slots
-        self.lease = Lease(lease_seconds) if lease_seconds is not None else None
+        self._lease = lease
         self._preload = tuple(preload)
         self._host = host
         self.warnings: tuple[str, ...] = ()
@@ -296,7 +296,7 @@ class LocalExecutor:
             if self._server is not None:
                 self._server.close()
             _, notify, lifeline, _ = self._pipes
-            lease = self.lease.descriptor if self.lease else None
+            lease = self._lease.descriptor if self._lease else None
             common = Supervision(notify, lifeline, lease, self.slots.threads, self._host)
             self._server = ForkServer(self._preload, common)
         return self._server
@@ -308,5 +308,3 @@ class LocalExecutor:
         for descriptor in self._pipes:
             os.close(descriptor)
         self._pipes = ()
-        if self.lease is not None:
-            os.close(self.lease.descriptor)

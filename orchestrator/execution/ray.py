@@ -30,7 +30,6 @@ from orchestrator.execution.api import (
     Attempt,
     EngineError,
     Outcome,
-    end_if_abandoned,
     insisted_on,
     lost,
     read,
@@ -38,6 +37,7 @@ from orchestrator.execution.api import (
     write_config,
 )
 from orchestrator.execution.local import EXIT_SECONDS, LocalExecutor
+from orchestrator.execution.supervisor import Lease
 
 START_SECONDS = 240.0  # for all agents and their fork servers
 LEASE_SECONDS = 60.0  # without a step: a node ends what it runs
@@ -56,7 +56,7 @@ class Answer:
 
     host: str
     clock: float  # of this machine; see `Lease`
-    outcomes: list[Outcome]  # since the last answer that was heard
+    outcomes: list[Outcome]  # of the wanted attempts
     free: int | None  # devices; None when all of them have been withdrawn
     warnings: tuple[str, ...]  # all so far
 
@@ -64,59 +64,44 @@ class Answer:
 class Agent:
     """A node's agent: a Ray actor that runs a local executor, driven in steps.
 
-    A step may be sent again when its answer has not arrived: it starts nothing twice, and gives
-    the outcomes again.
+    Each step names all attempts whose outcomes are wanted. So it may be sent again when its answer
+    has not arrived: it starts nothing twice, and gives the outcomes again.
     """
 
     def __init__(self, slots: Devices, preload: tuple[str, ...], lease_seconds: float) -> None:
-        self._host = host = platform.node()
-        self._local = LocalExecutor(slots, preload, host=host, lease_seconds=lease_seconds)
+        self._host, self._lease = platform.node(), Lease(lease_seconds)
+        self._local = LocalExecutor(slots, preload, host=self._host, lease=self._lease)
         self._local.__enter__()
-        self._taken: set[Path] = set()  # directories of attempts
-        self._unheard: list[Outcome] = []
-        self._answered_at = -math.inf
+        self._taken: set[str] = set()  # ids of attempts
+        self._ended: dict[str, Outcome] = {}
 
-    def step(self, heard_at: float, start: list[Path], cancel: bool) -> Answer:
-        """Renew the lease, start the attempts in these directories, wait a moment.
+    def step(self, heard_at: float, wanted: dict[str, Path], cancel: bool) -> Answer:
+        """Renew the lease, start those of the wanted attempts that are new, wait a moment.
 
-        Raises EngineError if the files of an attempt cannot be read here.
+        `wanted` are directories by id. An attempt whose request was queued until the lease had
+        expired is ended by its supervisor. Raises EngineError if its files cannot be read here.
         """
-        if heard_at == self._answered_at:
-            self._unheard = []
-        self._unheard += self._start(heard_at, start)
+        self._lease.extend(heard_at)
+        for name in [name for name in wanted if name not in self._taken]:
+            if (attempt := read(Attempt, wanted[name] / CONFIG)) is None:
+                raise EngineError(
+                    f"{self._host} cannot read {wanted[name] / CONFIG}: the run's directory "
+                    "must be on storage that all nodes share. Give one with --runs-dir"
+                )
+            self._taken.add(name)
+            self._local.start(attempt)
         if cancel:
             self._local.cancel()
         began = time.monotonic()
-        self._unheard += self._local.wait(STEP_SECONDS)
-        if not self._unheard:  # `wait` returns at once when nothing is running
+        self._ended |= {one.attempt_id: one for one in self._local.wait(STEP_SECONDS)}
+        self._ended = {name: one for name, one in self._ended.items() if name in wanted}
+        if not self._ended:  # `wait` returns at once when nothing is running
             time.sleep(max(0.0, began + STEP_SECONDS - time.monotonic()))
         free: int | None = None
         with suppress(EngineError):
             free = self._local.free()
-        self._answered_at = time.monotonic()
-        return Answer(self._host, self._answered_at, self._unheard, free, self._local.warnings)
-
-    def _start(self, heard_at: float, directories: list[Path]) -> list[Outcome]:
-        """Start the attempts; return those whose request came here after the lease had expired.
-
-        The orchestrator has given them up: the request was queued in a frozen process.
-        """
-        assert self._local.lease is not None
-        is_current, late = self._local.lease.extend(heard_at), list[Outcome]()
-        for directory in directories:
-            if directory in self._taken:
-                continue
-            self._taken.add(directory)
-            if (attempt := read(Attempt, directory / CONFIG)) is None:
-                raise EngineError(
-                    f"{self._host} cannot read {directory / CONFIG}: the run's directory "
-                    f"must be on storage that all nodes share. Give one with --runs-dir"
-                )
-            if is_current:
-                self._local.start(attempt)
-            elif outcome := end_if_abandoned(attempt, 0.0, may_still_start=False):
-                late.append(outcome)
-        return late
+        outcomes = list(self._ended.values())
+        return Answer(self._host, time.monotonic(), outcomes, free, self._local.warnings)
 
 
 @dataclass(eq=False)
@@ -129,8 +114,7 @@ class _Node:
     host: str = ""
     free: int | None = 0  # devices; None when none is left
     running: dict[str, Attempt] = field(default_factory=dict)  # by id
-    to_start: list[Path] = field(default_factory=list)  # directories, until a step is answered
-    sent: int = 0  # how many of them went with the current step
+    sent: dict[str, Path] = field(default_factory=dict)  # those that the current step has named
     heard_at: float = -math.inf  # time of the last answer
     heard_clock: float = -math.inf  # the agent's clock in it
     is_lost: bool = False
@@ -148,8 +132,8 @@ class _Node:
 
     def step(self, *, cancel: bool) -> None:
         if self.call is None and self.agent is not None:
-            self.call = self.agent.step.remote(self.heard_clock, self.to_start, cancel)
-            self.sent = len(self.to_start)
+            self.sent = {name: attempt.directory for name, attempt in self.running.items()}
+            self.call = self.agent.step.remote(self.heard_clock, self.sent, cancel)
 
     def hear(self, answer: Answer) -> list[Outcome]:
         """Update from an answer; return the new outcomes.
@@ -158,9 +142,8 @@ class _Node:
         """
         self.host, self.heard_at, self.heard_clock = answer.host, time.monotonic(), answer.clock
         self.free, self.is_lost = answer.free, False
-        del self.to_start[: self.sent]
         if self.free is not None:
-            self.free = max(0, self.free - len(self.to_start))
+            self.free = max(0, self.free - len(self.running.keys() - self.sent.keys()))
         return [one for one in answer.outcomes if self.running.pop(one.attempt_id, None)]
 
 
@@ -227,7 +210,6 @@ class RayExecutor:
         assert node.free, "submit needs a free slot"
         node.free -= 1
         node.running[attempt.attempt_id] = attempt
-        node.to_start.append(attempt.directory)
 
     def wait(self, timeout_seconds: float) -> list[Outcome]:
         deadline = time.monotonic() + timeout_seconds
@@ -288,7 +270,7 @@ class RayExecutor:
                 f"node {node.host} is lost ({why}), with {node.count} of {self.slots.count} slots; "
                 f"{left} go on (ray status)",
             )
-        node.to_start, node.free, node.is_lost = [], 0, True
+        node.free, node.is_lost = 0, True
 
     def _settle(self, node: _Node) -> None:
         """Return a lost node's attempts by their summaries, or charge them at its deadline."""

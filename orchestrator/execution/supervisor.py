@@ -69,12 +69,11 @@ class Lease:
     def __init__(self, seconds: float) -> None:
         self.seconds, self.descriptor = seconds, os.memfd_create("lease")
 
-    def extend(self, heard_at: float) -> bool:
-        """Extend the lease from the time of the last answer; return False if that is too old."""
+    def extend(self, heard_at: float) -> None:
+        """Extend the lease from the time of the last answer."""
         deadline = heard_at + self.seconds
         if deadline > lease_deadline(self.descriptor):
             os.pwrite(self.descriptor, f"{deadline!r:>32}".encode(), 0)
-        return time.monotonic() <= deadline
 
 
 def lease_deadline(descriptor: int) -> float:

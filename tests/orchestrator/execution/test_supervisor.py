@@ -165,9 +165,8 @@ def lease() -> Iterator[Lease]:
 def test_a_lease_is_extended_by_what_was_heard_lately(lease: Lease) -> None:
     assert lease_deadline(lease.descriptor) == 0.0
     now = time.monotonic()
-    assert not lease.extend(now - 6.0)
-    assert lease.extend(now)
-    assert lease.extend(now - 1.0)  # a renewal that was overtaken
+    lease.extend(now)
+    lease.extend(now - 1.0)  # a renewal that was overtaken
     assert lease_deadline(lease.descriptor) == now + 5.0
 
 
