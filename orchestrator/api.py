@@ -36,7 +36,7 @@ from orchestrator.plan.page import Page, page_of
 from orchestrator.plan.resolve import engine_of, slots_of
 from orchestrator.records import runs
 from orchestrator.run.loop import Stop
-from orchestrator.run.session import Session, SignalStop
+from orchestrator.run.session import Session
 
 Space = Mapping[str, Any]
 """By name: `(low, high)`, `(low, high, kind)`, `(low, high, kind, baseline)`, or a `Knob`. Kinds:
@@ -213,7 +213,9 @@ def conducting(config: Config, display: "Progress", stop: Stop | None = None) ->
     is_main = threading.current_thread() is threading.main_thread()
     before = {signum: signal.getsignal(signum) for signum in INTERRUPTS} if is_main else {}
     if stop is None:
-        stop = SignalStop(config.backend.drain_seconds) if is_main else Stop()
+        stop = Stop(config.backend.drain_seconds)
+        if is_main:
+            stop.install()
     try:
         with session_of(config, display.observe, display.say, stop) as session:
             yield session

@@ -25,7 +25,7 @@ from orchestrator.matrix import check_commands
 from orchestrator.matrix.check_commands import CHECK_SEEDS
 from orchestrator.plan.forecast import CALIBRATION_SEEDS, find_calibration
 from orchestrator.plan.resolve import slots_of
-from orchestrator.run.session import SignalStop, at_once
+from orchestrator.run.loop import Stop, at_once
 
 MEMORY_SEEDS = 2  # of each micro-batch
 PROXY = 0.25  # of an evaluation's FLOPs, where search.proxy is not set
@@ -156,7 +156,7 @@ def train(
         return None
     from objectives.nanochat import run as training  # imports torch
 
-    stop = SignalStop(announce=lambda _: at_once("Saving a checkpoint."))
+    stop = Stop(announce=lambda _: at_once("Saving a checkpoint."))
 
     def check() -> None:
         if stop.requested:

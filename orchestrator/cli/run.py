@@ -44,7 +44,8 @@ from orchestrator.matrix.carry_out import carry_out, carry_out_search
 from orchestrator.plan.resolve import slots_of
 from orchestrator.records.runs import Result
 from orchestrator.run.attempts import Run as RunInHand
-from orchestrator.run.session import Session, SignalStop, at_once
+from orchestrator.run.loop import Stop, at_once
+from orchestrator.run.session import Session
 
 VIEWER_SECONDS = 30.0  # for its last lines
 VIEWER = (sys.executable, "-P", "-m", "orchestrator.look.terminal")
@@ -181,7 +182,7 @@ def conducting(context: Context, config: Config) -> Iterator[tuple[Session, Outp
     """Yield a session and its output."""
     as_json = bool(context.params["as_json"])
     live = Output(sys.stderr if as_json else sys.stdout, as_json)
-    stop = SignalStop(config.backend.drain_seconds, announce=live.announce)
+    stop = Stop(config.backend.drain_seconds, live.announce).install()
     session = session_of(config, live.observe, live.say, stop)
     session.look = live.look
     session.command = tuple(redacted(word, os.environ) for word in sys.argv[1:])

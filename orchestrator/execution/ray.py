@@ -243,7 +243,7 @@ class RayExecutor:
             if node.is_overdue():
                 self._lose(node, "no sign of life")
             if node.is_lost:
-                self._settle(node)
+                self._settle(node, is_overdue=node.is_overdue())
 
     def _take_in(self, node: _Node) -> None:
         """Take in the answer of a node's agent, or its death."""
@@ -272,9 +272,8 @@ class RayExecutor:
             )
         node.free, node.is_lost = 0, True
 
-    def _settle(self, node: _Node) -> None:
+    def _settle(self, node: _Node, *, is_overdue: bool) -> None:
         """Return a lost node's attempts by their summaries, or charge them at its deadline."""
-        is_overdue = node.is_overdue()
         for name, attempt in list(node.running.items()):
             outcome = read_summary(attempt)
             if outcome is None and is_overdue:
@@ -326,19 +325,22 @@ def placed(slots: Devices) -> Counter[str]:
     """
     each, kind = (1, "GPU") if slots.kind == "cuda" else (slots.threads, "CPU")
     nodes = {node["NodeID"]: node["Resources"] for node in _ray().nodes() if node["Alive"]}
-    room = {node: int(resources.get(kind, 0)) // each for node, resources in nodes.items()}
-    if (most := sum(room.values())) < slots.count:
+    unused = _ray()._private.state.available_resources_per_node()
+    for resources in (
+        unused,
+        nodes,
+    ):  # if there are too few, devices that others use are waited for
+        room = {node: int(resources.get(node, {}).get(kind, 0)) // each for node in nodes}
+        if sum(room.values()) >= slots.count:
+            break
+    else:
         raise EngineError(
-            f"{slots.count} slots of {each} {kind} asked for, but the Ray cluster has {most}: ask "
-            f"for fewer. {RAY_LOOK}"
+            f"{slots.count} slots of {each} {kind} asked for, but the Ray cluster has "
+            f"{sum(room.values())}: ask for fewer. {RAY_LOOK}"
         )
-    available = _ray()._private.state.available_resources_per_node()
-    unused = {node: int(available.get(node, {}).get(kind, 0)) // each for node in room}
-    if sum(unused.values()) < slots.count:  # wait for devices that others use
-        unused = room
     counts: Counter[str] = Counter()
     for _ in range(slots.count):  # spread: memory and disk are shared within a node
-        counts[max(room, key=lambda node: unused[node] - counts[node])] += 1
+        counts[max(room, key=lambda node: room[node] - counts[node])] += 1
     return counts
 
 
@@ -412,16 +414,14 @@ def set_environment(*, own_token: bool = False) -> None:
 def _check_network(address: str) -> None:
     """Raise EngineError where Ray would wait long and explain little."""
     host, _, port = address.rpartition(":")
-    expected = "a Ray control service (ray start --head) at HOST:PORT (6379 by default)"
     try:
         if address == "local":
-            address, expected = "127.0.0.1", "a loopback (ip link set lo up)"
             with socket.socket(type=socket.SOCK_DGRAM) as probe:
-                probe.connect((address, 1))
+                probe.connect(("127.0.0.1", 1))
         elif address != "auto":
             socket.create_connection((host.strip("[]"), int(port)), timeout=5.0).close()
     except (OSError, ValueError, OverflowError) as error:
         raise EngineError(
-            f"nothing answers at {address} ({error}): expected {expected}. "
-            "--executor local does without Ray"
+            f"nothing answers at {address} ({error}): expected what `ray start --head` starts at "
+            "HOST:PORT, or a loopback for a Ray of our own. --executor local does without Ray"
         ) from None

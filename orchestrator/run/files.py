@@ -28,11 +28,9 @@ from orchestrator.plan.resolve import differences, in_short
 from orchestrator.records.runs import load_state
 from orchestrator.run.attempts import Run
 
-NETWORK = frozenset(
-    (
-        *("9p", "afs", "beegfs", "ceph", "cifs", "glusterfs", "gpfs", "lustre", "nfs", "nfs4"),
-        *("panfs", "smb3", "wekafs", "fuse.gcsfuse", "fuse.rclone", "fuse.s3fs", "fuse.sshfs"),
-    )
+NETWORK = (
+    *("9p", "afs", "beegfs", "ceph", "cifs", "glusterfs", "gpfs", "lustre", "nfs", "nfs4"),
+    *("panfs", "smb3", "wekafs", "fuse.gcsfuse", "fuse.rclone", "fuse.s3fs", "fuse.sshfs"),
 )
 """File systems, by their names in the kernel, whose locks and fsync are not local."""
 
@@ -40,20 +38,15 @@ NETWORK = frozenset(
 def check_place(directory: Path, *, allow_network: bool = False) -> None:
     """Raise ValueError with the remedy if a ledger would not be safe there."""
     where = directory.absolute().resolve()
-    kind = file_system(where)
+    mounts = reversed(psutil.disk_partitions(all=True))  # the last one is on top
+    around = [mount for mount in mounts if where.is_relative_to(mount.mountpoint)]
+    kind = max(around, key=lambda mount: len(mount.mountpoint)).fstype if around else ""
     if kind in NETWORK and not allow_network:
         raise ValueError(
             f"{where} is on a network file system ({kind}), where another machine could open the "
             "same ledger unseen: give a local directory with --runs-dir, or say "
             "--set backend.allow_network_fs=true if you will run one orchestrator only"
         )
-
-
-def file_system(path: Path) -> str:
-    """Return the kernel's name of the file system at `path`; empty if unknown."""
-    mounts = reversed(psutil.disk_partitions(all=True))  # the last one is on top
-    around = [mount for mount in mounts if path.is_relative_to(mount.mountpoint)]
-    return max(around, key=lambda mount: len(mount.mountpoint)).fstype if around else ""
 
 
 def open_run(ledger: Ledger, plan: Plan, owner: Owner, observers: list[Observer]) -> Run:

@@ -1,10 +1,13 @@
 """The loop of a run: ask, reserve, evaluate, settle, tell, judge."""
 
+import os
+import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Protocol
+from types import FrameType
+from typing import Protocol, Self
 
 from budgets.accounts import Refusal
 from budgets.events import Concluded, Fired, GenerationAsked, GenerationTold
@@ -18,10 +21,10 @@ from budgets.rules import (
     refused,
 )
 from budgets.schedule import blocking_batches, next_action, open_batches, search_is_over
-from budgets.state import Batch, RunState
+from budgets.state import Batch
 from budgets.verdict import decide
 from orchestrator.capacity import Pace
-from orchestrator.execution.api import Executor
+from orchestrator.execution.api import INTERRUPTS, Executor
 from orchestrator.plan.comparisons import due, evaluation_seeds
 from orchestrator.run.attempts import Run, settle_one_abandoned
 
@@ -32,10 +35,21 @@ INTERRUPTED = Ruling("continue")
 """A person stopped the run, which can be resumed."""
 
 
-@dataclass(kw_only=True)
-class Stop:
-    """A request to stop the run. Its owner sets the fields; a `SignalStop` sets them itself."""
+def at_once(text: str) -> None:
+    """Write a line to stderr from a signal's handler, whatever is being printed."""
+    os.write(2, f"\n{text}\n".encode())
 
+
+@dataclass
+class Stop:
+    """A request to stop the run, by its owner or, once installed, by signals.
+
+    The first SIGINT or SIGTERM drains the run, the second kills it. So does a drain that takes
+    longer than `drain_seconds`.
+    """
+
+    drain_seconds: float | None = None
+    announce: Callable[[str], None] = at_once
     requested: bool = False  # start no new evaluation; running ones may finish
     signum: int = 0
     kill_at: float = inf  # by the monotonic clock
@@ -45,8 +59,18 @@ class Stop:
         """Whether running evaluations are to be killed too."""
         return time.monotonic() >= self.kill_at
 
-    def install(self) -> None:
-        """Start to listen for requests."""
+    def install(self) -> Self:
+        """Handle signals from now on."""
+        for signum in INTERRUPTS:
+            signal.signal(signum, self._receive)
+        return self
+
+    def _receive(self, signum: int, _frame: FrameType | None) -> None:
+        if not self.requested:
+            self.announce("Finishing what is running; interrupt again to kill it.")
+        seconds = 0.0 if self.requested else self.drain_seconds
+        self.kill_at = inf if seconds is None else time.monotonic() + seconds
+        self.requested, self.signum = True, signum
 
 
 class Proposer(Protocol):
@@ -104,17 +128,15 @@ class Loop:
                     return INTERRUPTED
                 self._decide()
                 continue
-            if self.run.state.current is None and next_action(self.run.state) == "generation":
-                self._ask()
+            state = self.run.state
+            if state.current is None and next_action(state) == "generation":
+                points, seeds = self.proposer.ask(), evaluation_seeds(state.plan, state.begun)
+                asked = GenerationAsked(generation=state.begun, points=points, seeds=seeds)
+                self.run.record(asked)
                 continue
             if interruption := self.evaluate():
                 return interruption
             self._learn()
-
-    def _ask(self) -> None:
-        state, points = self.run.state, self.proposer.ask()
-        seeds = evaluation_seeds(state.plan, state.begun)
-        self.run.record(GenerationAsked(generation=state.begun, points=points, seeds=seeds))
 
     def _decide(self) -> None:
         fired, decided = decide(self.run.state)
@@ -145,7 +167,8 @@ class Loop:
             is_halted = stop.requested or ruling.decision in ("pause", "stop")
             obstacle = None if is_halted else self._dispatch()
             goes_on = not is_halted and obstacle is None
-            if stop.now or not (self._is_blocked() if goes_on else run.state.accounts.holds):
+            is_open = any(not batch.closed for batch in blocking_batches(run.state))
+            if stop.now or not (is_open if goes_on else run.state.accounts.holds):
                 break
             self._settle_outcomes()
         if obstacle is not None and not run.state.accounts.holds:
@@ -156,9 +179,6 @@ class Loop:
         if ruling.decision in ("pause", "stop"):
             return ruling
         return INTERRUPTED if stop.requested else None
-
-    def _is_blocked(self) -> bool:
-        return any(not batch.closed for batch in blocking_batches(self.run.state))
 
     def _settle_outcomes(self) -> None:
         """Settle what ends within WAIT_SECONDS."""
@@ -177,8 +197,11 @@ class Loop:
     def _dispatch(self) -> Fired | None:
         """Start pending evaluations on free slots; return what prevents a blocking one."""
         run, blocking = self.run, blocking_batches(self.run.state)
-        while self.executor.free() and (pending := _first_pending(run.state)):
-            batch, key = pending
+        while self.executor.free():
+            pending = ((batch, key) for batch in open_batches(run.state) for key in batch.pending)
+            if (first := next(pending, None)) is None:
+                break
+            batch, key = first  # the most urgent one: its batch, its candidate and seed
             if (free_bytes := run.ledger.free_bytes()) < LEAST_FREE_BYTES:
                 return disk_full(place_of(run.state, batch), free_bytes)
             prepared = run.prepare(batch, *key)
@@ -193,11 +216,6 @@ class Loop:
             else:
                 settle_one_abandoned(run, batch.attempts[key][-1])
         return None
-
-
-def _first_pending(state: RunState) -> tuple[Batch, tuple[int, int]] | None:
-    """Return the most urgent pending evaluation: its batch, its candidate and seed."""
-    return next(((batch, key) for batch in open_batches(state) for key in batch.pending), None)
 
 
 def judge_on_record(run: Run) -> Ruling:

@@ -1,16 +1,12 @@
 """Carry out runs in one process: with an executor, ledgers, and reports for people."""
 
-import math
-import os
 import platform
-import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from types import FrameType
 from typing import Literal, Self
 
 from budgets.events import Opened, Owner
@@ -23,7 +19,7 @@ from budgets.storage import DISK, Storage
 from objectives import registry
 from objectives.api import Objective, SetupError
 from orchestrator.capacity import BackPressure, HostSlots, Pace
-from orchestrator.execution.api import INTERRUPTS, Executor
+from orchestrator.execution.api import Executor
 from orchestrator.execution.devices import Engine, resized, versions
 from orchestrator.execution.processes import this_owner
 from orchestrator.plan.resolve import Overrides
@@ -42,33 +38,6 @@ Moment = Literal["begun", "generation", "batch", "left"]
 """A session has begun; a generation, or another batch, is complete; it leaves the run."""
 
 
-def at_once(text: str) -> None:
-    """Write a line to stderr from a signal's handler, whatever is being printed."""
-    os.write(2, f"\n{text}\n".encode())
-
-
-@dataclass
-class SignalStop(Stop):
-    """Stops a run by signals: the first SIGINT or SIGTERM drains it, the second kills it.
-
-    So does a drain that takes longer than `drain_seconds`.
-    """
-
-    drain_seconds: float | None = None
-    announce: Callable[[str], None] = at_once
-
-    def install(self) -> None:
-        for signum in INTERRUPTS:
-            signal.signal(signum, self._receive)
-
-    def _receive(self, signum: int, _frame: FrameType | None) -> None:
-        if not self.requested:
-            self.announce("Finishing what is running; interrupt again to kill it.")
-        seconds = 0.0 if self.requested else self.drain_seconds
-        self.kill_at = math.inf if seconds is None else time.monotonic() + seconds
-        self.requested, self.signum = True, signum
-
-
 def system_clock() -> Clock:
     return Clock(monotonic=time.monotonic, now=lambda: datetime.now(UTC))
 
@@ -85,7 +54,7 @@ class Session:
     observe: Observer
     say: Callable[[str], None]
     clock: Clock = field(default_factory=system_clock)
-    stop: Stop = field(default_factory=SignalStop)
+    stop: Stop = field(default_factory=Stop)
     storage: Storage = DISK
     owner: Callable[[], Owner] = this_owner
     allow_network_fs: bool = False
@@ -101,7 +70,6 @@ class Session:
     def __enter__(self) -> Self:
         if self.max_concurrent is not None:
             self._shared = HostSlots(self.max_concurrent, self.say)
-        self.stop.install()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -201,7 +169,6 @@ class Session:
         self.look(run)
 
     def _closed(self, run: Run, generation: Batch | None) -> None:
-        self._say_new_warnings()
         is_generation = run.state.plan.search is not None and generation is not None
         self.report(run.directory, run.state, "generation" if is_generation else "batch")
 
@@ -213,7 +180,6 @@ class Session:
             workers = f"{counted(slots.count, 'worker')} ({self.engine.kind})"
             self.say(f"Starting {workers} ...")
             self.executor = self.engine.executor(slots, objective, name).__enter__()
-            self._say_new_warnings()
         return self.executor
 
     def _say_new_warnings(self) -> None:

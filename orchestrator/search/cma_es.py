@@ -5,7 +5,7 @@
 
 import hashlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,25 +81,13 @@ def rows(matrix: Array) -> Matrix:
     return tuple(tuple(float(value) for value in row) for row in matrix)
 
 
-class Independent:
-    """Standard normal rows, in place of pycma's `randn`; each generation has its own generator.
-
-    So asking again gives the same rows.
-    """
-
-    def __init__(self, seed: int) -> None:
-        self._seed = seed
-        self.begin(0)
-
-    def begin(self, generation: int) -> None:
-        self._rng = _generator(self._seed, generation)
-
-    def __call__(self, rows: int, dimension: int) -> Array:
-        return self._rng.standard_normal((rows, dimension))
+def independent(seed: int, generation: int, rows: int, dimension: int) -> Array:
+    """Return standard normal rows; those of each generation are drawn by a generator of its own."""
+    return _generator(seed, generation).standard_normal((rows, dimension))
 
 
-class Chained:
-    """Mirrored pairs, orthogonal to each other as long as possible, also across generations.
+def chained(seed: int, generation: int, rows: int, dimension: int) -> Array:
+    """Return mirrored pairs, orthogonal to each other as long as possible, across generations too.
 
     Rows 2i and 2i+1 are z and -z; within a block of `dimension` pairs the z are orthogonal, each
     with the length of its own normal draw, so every row alone is still standard normal. (Brockhoff
@@ -107,35 +95,20 @@ class Chained:
     A generation of fewer than `dimension` pairs uses some directions of a block, and the next one
     begins with the rest: with 4 pairs in 10 dimensions, three generations cover every direction.
     """
-
-    def __init__(self, seed: int) -> None:
-        self._seed = seed
-        self.begin(0)
-
-    def begin(self, generation: int) -> None:
-        self._generation = generation
-
-    def __call__(self, rows: int, dimension: int) -> Array:
-        pairs = -(-rows // 2)
-        first = self._generation * pairs
-        blocks = range(first // dimension, (first + pairs - 1) // dimension + 1)
-        chain = np.concatenate([self._block(block, dimension) for block in blocks])
-        begin = first - blocks[0] * dimension
-        half = chain[begin : begin + pairs]
-        mirrored: Array = np.stack([half, -half], axis=1).reshape(2 * pairs, dimension)
-        return mirrored[:rows]
-
-    def _block(self, number: int, dimension: int) -> Array:
-        draws = _generator(self._seed, number).standard_normal((dimension, dimension))
-        return orthogonal(draws)
+    pairs = -(-rows // 2)
+    first = generation * pairs
+    blocks = range(first // dimension, (first + pairs - 1) // dimension + 1)
+    size = (dimension, dimension)
+    draws = (_generator(seed, block).standard_normal(size) for block in blocks)
+    chain = np.concatenate([orthogonal(draw) for draw in draws])
+    begin = first - blocks[0] * dimension
+    half = chain[begin : begin + pairs]
+    mirrored: Array = np.stack([half, -half], axis=1).reshape(2 * pairs, dimension)
+    return mirrored[:rows]
 
 
 def _generator(seed: int, number: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, number])))
-
-
-Directions = Independent | Chained
-"""Standard normal rows, generation by generation: `begin` chooses for which one the calls draw."""
 
 
 class Strategy:
@@ -146,21 +119,24 @@ class Strategy:
         start: Sequence[float],
         sigma0: float,
         population: int,
-        directions: Directions,
+        draw: Callable[[int, int, int], Array],
         shape: Sequence[Sequence[float]] | None = None,
     ) -> None:
-        """Raises ValueError if there is a shape that is not positive definite."""
-        self._directions = directions
+        """`draw` returns standard normal directions: of a generation, so many, of a dimension.
+
+        Raises ValueError if there is a shape that is not positive definite.
+        """
+        self._generation = 0
         limits = {"maxstd": np.inf} if len(start) == 1 else {}  # pycma fails at a limit in 1-d
         self._es: Any = cma.CMAEvolutionStrategy(
             list(start),
             sigma0,
             {
                 **limits,
-                "CMA_mirrors": 0,  # `directions` decides that, in small populations too
+                "CMA_mirrors": 0,  # `draw` decides that, in small populations too
                 "popsize": population,
                 "bounds": [0.0, 1.0],
-                "randn": self._directions,
+                "randn": lambda count, dimension: draw(self._generation, count, dimension),
                 "seed": np.nan,  # leaves NumPy's global generator alone
                 "CMA_diagonal": 0,
                 "CMA_eigenmethod": eigh,
@@ -171,7 +147,6 @@ class Strategy:
                 "verbose": -9,
             },
         )
-        self._generation = 0
         self._asked: list[Array] = []
         if shape is not None:
             self._begin_with(np.array(shape))
@@ -192,7 +167,6 @@ class Strategy:
     def ask(self) -> list[Array]:
         """Return the generation's points of the unit cube; asking twice gives the same points."""
         if not self._asked:
-            self._directions.begin(self._generation)
             self._asked = self._es.ask()
         return self._asked
 
@@ -208,12 +182,8 @@ class Strategy:
     def move(self, point: Sequence[float]) -> None:
         """Move the mean of the distribution to the point, between two generations."""
         inside = np.clip(np.array(point), INSIDE, 1 - INSIDE)
-        self._es.mean = self._unbent(inside)
-
-    def _unbent(self, point: Sequence[float] | Array) -> Array:
-        """Return the coordinates that pycma's boundary handler maps to this point."""
-        unbend = self._es.boundary_handler.inverse
-        return np.array(self._es.gp.geno(np.array(point), from_bounds=unbend))
+        unbend = self._es.boundary_handler.inverse  # to coordinates that it maps to this point
+        self._es.mean = np.array(self._es.gp.geno(inside, from_bounds=unbend))
 
     @property
     def sigma(self) -> float:

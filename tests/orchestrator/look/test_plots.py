@@ -19,7 +19,7 @@ from orchestrator.look.plots import Drawing, drawings
 from orchestrator.look.run import Run
 from orchestrator.matrix.carry_out import carry_out_search
 from orchestrator.records.runs import load_state
-from orchestrator.run.session import Session, SignalStop
+from orchestrator.run.session import Session
 from tests.asking import config_for
 from tests.imported import imported_by
 from tests.product.books import sealed
@@ -63,9 +63,7 @@ def searched(root: Path, dimension: int, tier: str, phase: str = "phase1") -> Ru
     spec = ObjectiveSpec(name="ellipsoid", settings={"dimension": dimension, "noise": 0.005})
     request = config_for(phase, tier, registry.load(spec), assumed_seconds=1.0)
     engine = Engine(kind="inline", workers=2)
-    with Session(
-        root, engine, observe=lambda *_: None, say=lambda _: None, stop=SignalStop()
-    ) as session:
+    with Session(root, engine, observe=lambda *_: None, say=lambda _: None) as session:
         directory = carry_out_search(session, request, engine.slots()).directory
     return Run(load_state(directory), NOW, directory)
 

@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.execution import Insisted
 from orchestrator.execution.api import insisted_on
-from orchestrator.run.session import SignalStop
+from orchestrator.run.loop import Stop
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_the_first_signal_drains_and_the_second_or_the_limit_kills(
 ) -> None:
     now, said = [5.0], list[str]()
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    stop = SignalStop(drain_seconds, said.append)
+    stop = Stop(drain_seconds, said.append)
     for signum in (signal.SIGINT, signal.SIGTERM)[:signals]:
         stop._receive(signum, None)
     now[0] += waits

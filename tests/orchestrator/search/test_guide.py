@@ -1,6 +1,7 @@
 """A model's advice: where to put the mean, and when to keep the step."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -9,9 +10,8 @@ import pytest
 from budgets.events import GenerationTold, Guided
 from budgets.plan import SearchPlan
 from budgets.state import Batch
-from orchestrator.search import Point, Search
-from orchestrator.search.cma_es import Chained, Strategy
-from orchestrator.search.search import LARGEST_HELD, REACH, guided
+from orchestrator.search import LARGEST_HELD, REACH, Search, guided
+from orchestrator.search.cma_es import Point, Strategy, chained
 from tests.orchestrator.search.conftest import closed, evaluated
 
 Score = Callable[[npt.NDArray[np.float64]], float | None]
@@ -27,7 +27,7 @@ def bowl(point: npt.NDArray[np.float64]) -> float:
 @pytest.fixture
 def strategy() -> Strategy:
     """Around the middle of a cube of three dimensions, never told anything."""
-    return Strategy([0.5] * 3, SIGMA, 6, Chained(1))
+    return Strategy([0.5] * 3, SIGMA, 6, partial(chained, 1))
 
 
 def draw(count: int, score: Score = bowl) -> list[Batch]:
@@ -68,7 +68,7 @@ def test_the_mean_is_put_where_the_function_is_lowest(strategy: Strategy) -> Non
 @pytest.mark.parametrize("slope", [1.0, -1.0])
 def test_the_mean_stays_within_reach_and_in_the_cube(start: Point, slope: float) -> None:
     strategy = Strategy(
-        start, SIGMA, 6, Chained(1), shape=((1.5, 0.9, 0), (0.9, 1, 0), (0, 0, 0.5))
+        start, SIGMA, 6, partial(chained, 1), shape=((1.5, 0.9, 0), (0.9, 1, 0), (0, 0, 0.5))
     )
     advice = advised(draw(6, lambda point: slope * float(point.sum())), strategy)
     assert all(0 <= u <= 1 for u in advice.centre)
