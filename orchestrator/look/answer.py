@@ -72,10 +72,10 @@ def _answer(run: Run, title: str, mood: Mood, step: Step, sentence: str, **said:
     sure = "Not at all."
     if run.is_search:
         sure += " A search's own scores do not show a gain; only scores on fresh seeds do."
-    found = "Not known: nothing is judged before all of it is over."
+    found = f"Not known before all of it is over. {text.scores(run)}".rstrip()
     if not run.counts.ok:
         found = "Nothing: no evaluation has a score."
-    cost = f"{'; '.join([*text.balances(run), text.counts(run)])}."
+    cost = f"{'; '.join([text.counts(run), *text.balances(run)])}."
     own = {"found": found, "sure": sure, "cost": cost, "next": step[0]} | said
     return Answer(title=title, mood=mood, sentence=sentence, commands=step[1:], **own)
 

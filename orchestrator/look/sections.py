@@ -135,18 +135,14 @@ def _conditions(run: Run, found: CampaignReport) -> Iterator[Block]:
 def _scores(run: Run, figures: Figures) -> Iterator[Block]:
     if not run.is_search:
         return
-    said = f"{sentence_case(plain(measured_in(run.state)))}: {better_when(run.plan.direction)}."
-    if (own := run.baseline) is not None:
-        said += f" Baseline: {number(own.mean)} (mean of {counted(own.seeds, 'seed')}); standard "
-        said += f"deviation from seed to seed {number(own.sd, 4)}."
-    yield said
+    yield f"{sentence_case(plain(measured_in(run.state)))}: {better_when(run.plan.direction)}."
     yield from _shown(figures, "scores")
-    if run.generations and (chance := run.generations[-1].best_by_chance) is not None:
-        yield (
-            f"Best score: {number(run.generations[-1].best_so_far)}. The same number of "
-            f"evaluations of the baseline would reach about {number(chance)} by chance: a best "
-            "score proves nothing."
-        )
+    own = run.baseline
+    said = (
+        "" if own is None else f" Noise of the baseline from seed to seed: sd {number(own.sd, 4)}."
+    )
+    if (scores := text.scores(run)) or said:
+        yield f"{scores}{said} A best score proves nothing: it is selected for its noise.".strip()
 
 
 # What was spent
@@ -233,8 +229,11 @@ def _provenance(run: Run, _: Figures) -> Iterator[Block]:
 
 FACTS: Any = {  # parts of a plan
     **dict.fromkeys(("phase", "tier", "resolved", "objective", "evaluation_seed"), True),
-    "provenance": True, "space": True, "search": {"method", "seed", "sigma0"},
-    "devices": {"name", "count", "threads"}, "limits": {"wall_seconds"},
+    "provenance": True,
+    "space": True,
+    "search": {"method", "seed", "sigma0"},
+    "devices": {"name", "count", "threads"},
+    "limits": {"wall_seconds"},
 }
 
 

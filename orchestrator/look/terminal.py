@@ -32,7 +32,7 @@ from orchestrator.look import text
 from orchestrator.look.answer import answer
 from orchestrator.look.page import Section, markdown
 from orchestrator.look.run import Run, Slot, comparison_name
-from orchestrator.look.sections import SECTIONS, page_of
+from orchestrator.look.sections import SECTIONS, about, page_of
 from orchestrator.records.runs import Tail
 
 WIDEST = 40  # characters of a column about slots
@@ -48,13 +48,12 @@ PIPE_BYTES = 1 << 16
 
 
 def status_lines(run: Run, most_slots: int = MOST_SLOTS) -> Iterator[str]:
-    """Yield how the run stands, the most important first."""
-    yield from (f"{name:11s}  {said}" for name, said in _rows(run))
+    """Yield how the run stands: the answers of its report, and what its slots do."""
+    yield f"{run.plan.run_id}, {about(run)}: {run.standing.whose}"
+    yield from answer(run).lines()
     if run.standing.kind == "running":
         yield from (f"  {line}" for line in slot_lines(run.slots, most_slots))
-    for place, line in enumerate(text.balances(run)):
-        yield f"{'' if place else 'budget':11s}  {line}"
-    yield f"{'files':11s}  {run.directory}"
+    yield f"Files: {run.directory}"
 
 
 def tell(run: Run, as_markdown: Callable[[str], None], say: Callable[[str], None]) -> None:
@@ -65,23 +64,6 @@ def tell(run: Run, as_markdown: Callable[[str], None], say: Callable[[str], None
     as_markdown(f"# {plain(page.name)}\n\n{markdown(one for one in brief if one.blocks)}")
     for line in ("", *page.answer.lines()):
         say(line)
-
-
-def _rows(run: Run) -> Iterator[tuple[str, str]]:
-    plan, known = run.plan, answer(run)
-    tier = "" if plan.tier is None else f", tier {plan.tier}"
-    yield "run", f"{plan.phase} {plan.run_id}{tier}, {plan.objective.name}: {run.standing.whose}"
-    yield "now", f"{known.title}: {known.sentence}"
-    if known.mood == "trouble":
-        yield "next", f"{known.next} {' '.join(known.commands[:1])}"
-    yield "evaluations", text.counts(run)
-    healthy = [one for one in run.generations if one.mean is not None]
-    scores = {"baseline": None if run.baseline is None else run.baseline.mean}
-    if run.is_search and healthy:
-        best = {"best": healthy[-1].best_so_far, "best by chance": healthy[-1].best_by_chance}
-        scores = {"mean": healthy[-1].mean} | scores | best
-    if said := [f"{name} {number(score)}" for name, score in scores.items() if score is not None]:
-        yield "score", ", ".join(said)
 
 
 def slot_lines(slots: tuple[Slot, ...], most: int) -> list[str]:

@@ -14,6 +14,7 @@ from budgets.formatting import (
     duration,
     in_bytes,
     listed,
+    number,
     percent,
     quoted,
     sentence_case,
@@ -146,7 +147,21 @@ def progress(run: Run) -> str:
     return f"{said}."
 
 
-# Gains and knobs
+# Scores, gains and knobs
+
+
+def scores(run: Run) -> str:
+    """Return `Mean 0.72, baseline 1, best 0.54, best by chance 0.98.` as of a search's last scores.
+
+    Empty without any.
+    """
+    last = next((one for one in reversed(run.generations) if one.mean is not None), None)
+    if last is None:
+        return ""
+    known = {"mean": last.mean, "baseline": None if run.baseline is None else run.baseline.mean}
+    known |= {"best": last.best_so_far, "best by chance": last.best_by_chance}
+    said = (f"{name} {number(one)}" for name, one in known.items() if one is not None)
+    return f"{sentence_case(', '.join(said))}."
 
 
 def interval(gain: Gain) -> str:
@@ -223,10 +238,10 @@ def rule(state: RunState, one: Fired) -> str:
     if one.rule in ("go", "unproven_knobs"):
         assert state.plan.source is not None, "the rule is about the run that is followed"
         return objection(state.plan.source, one.rule)
-    facts, observed, limit, number = dict(one.facts), one.observed, one.limit, one.generation
-    where, name = f"generation {number}", one.facts.get("comparison") or None
+    facts, observed, limit = dict(one.facts), one.observed, one.limit
+    where, name = f"generation {one.generation}", facts.get("comparison") or None
     named = (each for each in state.batches() if each.comparison == name)
-    batch = next((each for each in named if name or each.number == number), None)
+    batch = next((each for each in named if name or each.number == one.generation), None)
     if batch is not None:
         failed = {f"{end.status} ({end.cause})" for end in batch.failed}
         facts |= {"planned": batch.planned, "causes": "; ".join(sorted(failed)[:3])}
