@@ -20,7 +20,6 @@ import gzip
 import json
 import lzma
 import re
-import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -100,8 +99,6 @@ def load(data: str, tokenizer: str = "bytes") -> Corpus:
         if found := _cached(path, key):
             return found
         corpus = _tokenised(source, tokenizer)
-        if source.state() != state:
-            raise SetupError(f"data {source.name!r} changed while it was read: try again")
         _keep(path, key, corpus)
     return _cached(path, key) or corpus
 
@@ -216,7 +213,10 @@ class Source:
             return BUILTIN[self.place].sha256
         if self.form == "hf":  # loads it, and downloads what is new
             return str(sorted((name, rows._fingerprint) for name, rows in self._splits.items()))
-        return digest([(str(path), *_stamp(path)) for path in self._files()])
+        found = ((str(path), path.stat()) for path in self._files())
+        return digest(
+            [(name, s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino) for name, s in found]
+        )
 
     def documents(self) -> Parts:
         """Return both parts. Raises SetupError, saying how to fix it, when there is no text."""
@@ -396,11 +396,3 @@ def _opened(path: Path) -> IO[bytes]:
     unpack: Mapping[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}
     file: IO[bytes] = unpack.get(path.suffix.lower(), open)(path, "rb")
     return file
-
-
-def _stamp(path: Path) -> list[int]:
-    """Return what changes with a file. Raises ValueError unless it is one that ends."""
-    status = path.stat()
-    if not stat.S_ISREG(status.st_mode):
-        raise ValueError("it is not a regular file")
-    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]

@@ -17,8 +17,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Annotated, Any
-from zipfile import is_zipfile
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -28,7 +28,6 @@ from objectives.files import PARTIAL, replace
 from objectives.nanochat import flops
 from objectives.nanochat.config import NOT_TRAINED, NanochatConfig, RunConfig
 from objectives.nanochat.data import load, require_length
-from objectives.nanochat.optim import get_lr_multiplier
 from objectives.nanochat.train import Trainer, diagnose, torch_set
 
 MANIFEST, METRICS, SUMMARY = "manifest.json", "metrics.jsonl", "summary.json"
@@ -134,17 +133,13 @@ def _require_disk(run: RunConfig, size: int, kept: int) -> None:
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
     """Make `directory` and let only this process train in it. Raises ValueError."""
+    directory.mkdir(parents=True, exist_ok=True)
+    handle = os.open(directory, os.O_RDONLY)
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError as error:
-        raise ValueError(f"checkpoint_dir {directory}: {error.strerror}") from error
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ValueError(f"another process trains in {directory}: {ELSEWHERE}") from error
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
+    except BlockingIOError as error:
+        raise ValueError(f"another process trains in {directory}: {ELSEWHERE}") from error
     finally:
         os.close(handle)
 
@@ -180,10 +175,8 @@ class Loop:
         if self.manifest.checkpoints:
             path = self.directory / list(self.manifest.checkpoints)[-1]
             try:  # on the CPU: the state of a random generator must stay there
-                if not is_zipfile(path):
-                    raise EOFError
                 saved = torch.load(path, map_location="cpu", weights_only=True)
-            except (RuntimeError, EOFError, LookupError) as error:
+            except (RuntimeError, EOFError, LookupError, UnpicklingError) as error:
                 raise ValueError(
                     f"{path} is damaged: delete it to resume from the checkpoint before"
                 ) from error
@@ -247,9 +240,6 @@ class Loop:
         self._log(
             loss=loss,
             grad_norm=float(trainer.grad_norms[done - 1]),
-            lr_factor=get_lr_multiplier(done - 1, trainer.steps, trainer.config),
-            tokens=done * tokens,
-            train_flops=done * trainer.plan.per_step,
             tokens_per_second=rate,
             train_seconds=self.seconds,
         )
@@ -304,14 +294,12 @@ class Loop:
     def summarise(self) -> dict[str, Any]:
         """Write and return `summary.json`."""
         trainer, best = self.trainer, self.manifest.best
-        tokens = trainer.done * trainer.config.tokens_per_step
         document = {
             "bpb": self.evaluations.get(trainer.done),
             "best": best and {"name": best, "bpb": self.manifest.checkpoints[best]},
-            "steps": trainer.done,
-            "tokens": tokens,
+            "steps": trainer.plan.steps,
+            "tokens": trainer.plan.tokens,
             "train_flops": trainer.plan.train,
-            "tokens_per_second": tokens / self.seconds,
             **self._found(),
             "health": diagnose(trainer.losses, trainer.grad_norms),
             "run": self.manifest.run,

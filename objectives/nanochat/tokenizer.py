@@ -2,9 +2,10 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from importlib import import_module
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from objectives.api import SetupError
@@ -55,7 +56,7 @@ def library(tokenizer: str) -> str:
     return "" if tokenizer == "bytes" else str(optional("tokenizers", "bpe").__version__)
 
 
-def learn(tokenizer: str, texts: Iterable[bytes]) -> Tokenizer:
+def learn(tokenizer: str, texts: Sequence[bytes]) -> Tokenizer:
     """Return the tokenizer of that name, learnt from the first `LEARN_BYTES` of `texts`.
 
     Every process learns the same. Raises SetupError when the texts cannot fill the vocabulary, or
@@ -87,7 +88,7 @@ def learn(tokenizer: str, texts: Iterable[bytes]) -> Tokenizer:
     return Tokenizer(encode, sizes, sha256(canonical.encode()).hexdigest())
 
 
-def _learnt(size: int, texts: Iterable[bytes]) -> Any:
+def _learnt(size: int, texts: Sequence[bytes]) -> Any:
     """Return byte-level BPE with the words and spaces of GPT-2."""
     tokenizers = optional("tokenizers", "bpe")
     byte_level = tokenizers.pre_tokenizers.ByteLevel
@@ -96,14 +97,11 @@ def _learnt(size: int, texts: Iterable[bytes]) -> Any:
     trainer = tokenizers.trainers.BpeTrainer(
         vocab_size=size, initial_alphabet=byte_level.alphabet(), show_progress=False
     )
-    model.train_from_iterator(_beginning(texts), trainer)
+    ends = accumulate(map(len, texts))
+    beginning = (
+        text.decode()
+        for text, end in zip(texts, ends, strict=True)
+        if end - len(text) < LEARN_BYTES
+    )
+    model.train_from_iterator(beginning, trainer)
     return model
-
-
-def _beginning(texts: Iterable[bytes]) -> Iterator[str]:
-    left = LEARN_BYTES
-    for text in texts:
-        if left <= 0:
-            return
-        left -= len(text)
-        yield text.decode()

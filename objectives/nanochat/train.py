@@ -9,11 +9,12 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils import clip_grad_norm_
 
 from objectives.api import DivergedError, OutOfMemoryError
 from objectives.nanochat.config import NanochatConfig
@@ -58,30 +59,12 @@ def batches(
             yield from chunk.view(steps, *cut, -1)[max(0, left.start - first) :]
 
 
-class Windows(NamedTuple):
-    """Held-out text in windows."""
-
-    tokens: Tensor  # (window, token + 1), on the device
-    bytes: int  # of text that the targets stand for
-
-
-def held_out(corpus: Corpus, config: NanochatConfig, device: torch.device) -> Windows:
-    """Return windows spread over the held-out text, the same for every candidate and seed."""
-    last = len(corpus.val) - config.sequence_len - 1
-    starts = np.linspace(0, last, config.val_windows).astype(np.int64)
-    windows = _windows(corpus.val, starts, config)
-    return Windows(_tensor(windows, device), int(corpus.token_bytes[windows[:, 1:]].sum()))
-
-
 def _windows(tokens: np.ndarray, starts: np.ndarray, config: NanochatConfig) -> np.ndarray:
     return tokens[starts[..., None] + np.arange(config.sequence_len + 1)]
 
 
 def _tensor(tokens: np.ndarray, device: torch.device) -> Tensor:
-    tensor = torch.from_numpy(tokens.astype(np.int64))
-    if device.type == "cuda":  # from pinned memory the GPU need not be waited for
-        return tensor.pin_memory().to(device, non_blocking=True)
-    return tensor
+    return torch.from_numpy(tokens.astype(np.int64)).to(device)
 
 
 class Trainer:
@@ -95,11 +78,15 @@ class Trainer:
         self.steps = self.plan.steps
         self._seed, self.done = seed, 0
         self.batches = self._batches()
-        self.val = held_out(corpus, config, self.device)
+        # Windows spread over the held-out text, the same for every candidate and seed.
+        last = len(corpus.val) - config.sequence_len - 1
+        starts = np.linspace(0, last, config.val_windows).astype(np.int64)
+        windows = _windows(corpus.val, starts, config)
+        self.val = _tensor(windows, self.device)  # (window, token + 1)
+        self.val_bytes = int(corpus.token_bytes[windows[:, 1:]].sum())  # of text, of the targets
         self.noise = _generator(seed, "noise", device)
         self.model = GPT(config, _generator(seed, "init", "cpu"), self.device)
         self.optimizers = setup_optimizer(self.model, config)
-        self.parameters = list(self.model.parameters())
         self.losses = self.grad_norms = torch.zeros(0, device=self.device)
 
     def _batches(self) -> Iterator[Tensor]:
@@ -118,7 +105,8 @@ class Trainer:
             torch.autograd.backward(part)
             loss += part.detach()
         self._make_room()
-        self.losses[self.done], self.grad_norms[self.done] = loss, self._clip()
+        norm = clip_grad_norm_(self.model.parameters(), self.config.max_grad_norm, foreach=True)
+        self.losses[self.done], self.grad_norms[self.done] = loss, norm
         lrm = get_lr_multiplier(self.done, self.steps, self.config)
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
@@ -135,13 +123,6 @@ class Trainer:
             more = torch.zeros(min(max(room, ROOM), self.steps - room), device=self.device)
             self.losses = torch.cat((self.losses, more))
             self.grad_norms = torch.cat((self.grad_norms, more))
-
-    def _clip(self) -> Tensor:
-        """Scale the gradients down to the largest norm allowed; return the norm they had."""
-        gradients = [p.grad for p in self.parameters if p.grad is not None]
-        norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
-        torch._foreach_mul_(gradients, (self.config.max_grad_norm / (norm + 1e-6)).clamp_(max=1.0))
-        return norm
 
     def require_finite(self, since: int = 0) -> None:
         """Raises DivergedError on a loss from step `since` on that is not finite.
@@ -160,11 +141,11 @@ class Trainer:
         """
         self.model.eval()
         nats = torch.zeros((), dtype=torch.float64, device=self.device)
-        for part in torch.split(self.val.tokens, EVAL_BATCHES * self.config.micro_batch_size):
+        for part in torch.split(self.val, EVAL_BATCHES * self.config.micro_batch_size):
             with self._autocast():
                 nats += self.model(part[:, :-1], part[:, 1:]).double() * part[:, 1:].numel()
             alive()
-        return float(nats) / self.val.bytes / math.log(2.0)
+        return float(nats) / self.val_bytes / math.log(2.0)
 
     def gpu_memory(self) -> dict[str, float]:
         """Return the peak of the GPU's memory in use and its size; empty on a CPU."""

@@ -288,15 +288,6 @@ def test_a_damaged_cache_file_is_made_again(text: Path, cache: Path, keep: int |
     assert path.read_bytes() == whole
 
 
-def test_a_text_that_changes_while_it_is_read_is_refused(
-    text: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    states = iter(("one", "other"))
-    monkeypatch.setattr(data.Source, "state", lambda _: next(states))
-    with pytest.raises(SetupError, match="changed while it was read: try again"):
-        data.load(str(text))
-
-
 def test_the_fingerprint_follows_the_settings_and_the_text_not_the_path(tmp_path: Path) -> None:
     def fingerprint(**settings: Any) -> str:
         return NanochatObjective.from_settings("nanochat", settings).fingerprint

@@ -28,13 +28,13 @@ def test_weights_and_batches_are_common_to_all_candidates_of_a_seed(trainer: Bui
     pairs = zip(one.model.parameters(), other.model.parameters(), strict=True)
     assert all(torch.equal(a, b) for a, b in pairs)
     assert all(map(torch.equal, one.batches, other.batches))
-    assert torch.equal(one.val.tokens, other.val.tokens)
+    assert torch.equal(one.val, other.val)
 
 
 @pytest.mark.parametrize("model", ["gpt", "synaptic"])
 def test_the_score_is_the_mean_over_all_targets_of_all_windows(trainer: Build, model: str) -> None:
     subject = advance(trainer(10, val_windows=19, model=model))  # no whole number of parts
-    tokens = subject.val.tokens
+    tokens = subject.val
     subject.model.eval()
     with torch.no_grad():
         rows = [subject.model.logits(row[None, :-1])[0].log_softmax(-1) for row in tokens]
@@ -46,10 +46,10 @@ def test_the_score_is_the_mean_over_all_targets_of_all_windows(trainer: Build, m
 def test_bits_per_byte_count_the_bytes_that_tokens_stand_for(trainer: Build) -> None:
     subject = trainer(5, tokenizer="bpe:300")
     per_token = math.log2(300)
-    tokens = subject.val.tokens[:, 1:].numel()
-    expected = per_token * tokens / subject.val.bytes
+    tokens = subject.val[:, 1:].numel()
+    expected = per_token * tokens / subject.val_bytes
     assert subject.evaluate_bpb() == pytest.approx(expected, abs=0.01)
-    assert subject.val.bytes > 1.2 * tokens
+    assert subject.val_bytes > 1.2 * tokens
 
 
 @pytest.mark.parametrize(
