@@ -77,7 +77,7 @@ def _answer(run: Run, title: str, mood: Mood, step: Step, sentence: str, **said:
         found = "Nothing: no evaluation has a score."
     cost = f"{'; '.join([text.counts(run), *text.balances(run)])}."
     own = {"found": found, "sure": sure, "cost": cost, "next": step[0]} | said
-    return Answer(title=title, mood=mood, sentence=sentence, commands=step[1:], **own)
+    return Answer(title=title, mood=mood, sentence=sentence, commands=tuple(filter(None, step[1:])), **own)
 
 
 # Not over
@@ -326,8 +326,10 @@ def beginning(run: Run) -> tuple[str, ...]:
 def _of_objective(run: Run, *words: str) -> str:
     """Return another command for what the last one on record tunes, on its devices.
 
-    FILE stands for settings that are not on record, or may be secret.
+    FILE stands for settings that may be secret. Empty where Python began the run.
     """
+    if not any(one.command for one in run.state.opened):
+        return ""
     known = _recorded(run)
     said = {"=".join(one): one for one in known if one[0] not in COMMANDS}
     kept = [
