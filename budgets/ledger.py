@@ -22,7 +22,8 @@ from pydantic import ValidationError
 
 from budgets.events import SCHEMA, Event, Line, fields
 from budgets.formatting import command, shell_word
-from budgets.storage import DISK, Storage, read_plain, unused, write_all, write_aside
+from budgets.storage import DISK, Storage, unused, write_all, write_aside
+from objectives.files import read_plain
 
 LEDGER, HEAD, LOCK = "ledger.jsonl", "head.json", "ledger.lock"
 

@@ -6,7 +6,6 @@ one that fails or loses power at any of these calls. Reading does not.
 
 import errno
 import os
-import stat
 from contextlib import suppress
 from itertools import chain, count
 from pathlib import Path
@@ -101,26 +100,6 @@ def write_all(handle: int, data: bytes, storage: Storage = DISK) -> None:
         if taken == 0:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         data = data[taken:]
-
-
-def read_plain(path: Path, most: int = -1) -> bytes:
-    """The bytes of a plain file, at most so many. Raises OSError; ValueError on a link, a pipe.
-
-    Reading those could hang, or follow a link to another file.
-    """
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise ValueError(f"{path} is a symbolic link: expected a plain file") from error
-        raise
-    try:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise ValueError(f"{path} is not a plain file: expected one. Move it away")
-        with os.fdopen(handle, "rb", closefd=False) as file:
-            return file.read(most)
-    finally:
-        os.close(handle)
 
 
 def unused(path: Path) -> Path:

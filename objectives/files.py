@@ -1,5 +1,6 @@
 """Files of users, read with suspicion; our own, replaced whole; the user's cache directory."""
 
+import errno
 import os
 import stat
 import tomllib
@@ -35,7 +36,7 @@ def absolute(path: Any) -> str:
 def read_text(file: Path, place: str) -> str:
     """Return the text of a file that a user named. Raises ValueError beginning with `place`."""
     try:
-        return read_regular(Path(os.path.realpath(file)), LARGEST).decode()
+        return read_plain(Path(os.path.realpath(file)), LARGEST).decode()
     except (OSError, ValueError) as error:  # also of what is not UTF-8
         reason = getattr(error, "strerror", None) or error
         raise ValueError(f"{place} cannot be read: {reason}") from error
@@ -49,17 +50,23 @@ def read_toml(file: Path, place: str) -> dict[str, Any]:
         raise ValueError(f"{place} is not a TOML file: {error}") from error
 
 
-def read_regular(path: Path, most_bytes: int) -> bytes:
-    """Return the content of a file that may be anything; a link is not followed.
+def read_plain(path: Path, most_bytes: int | None = None) -> bytes:
+    """Return the content of a file that may be anything.
 
-    Raises OSError where it cannot be opened, ValueError where it is not a file or too long.
+    Raises OSError where it cannot be opened, ValueError on a link, a pipe and what is too long:
+    reading those could hang, or read another file.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise ValueError(f"{path} is a symbolic link: expected a plain file") from error
+        raise
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # a pipe may never end
-            raise ValueError("it is not a file")
-        data = file.read(most_bytes + 1)
-    if len(data) > most_bytes:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ValueError(f"{path} is not a plain file: expected one. Move it away")
+        data = file.read() if most_bytes is None else file.read(most_bytes + 1)
+    if most_bytes is not None and len(data) > most_bytes:
         raise ValueError(f"expected {most_bytes} bytes at most")
     return data
 

@@ -24,7 +24,7 @@ from objectives.api import (
     OutOfMemoryError,
     ProgramFailedError,
 )
-from objectives.files import read_regular
+from objectives.files import read_plain
 from objectives.process import last_word
 from objectives.settings import in_words
 
@@ -182,7 +182,7 @@ class Results:
         Raises NoScoreError on a file that is not readable, and on another value.
         """
         try:
-            text = read_regular(self._directory / name, MOST_BYTES)
+            text = read_plain(self._directory / name, MOST_BYTES)
             found = json.loads(text, parse_int=float)  # a long one is infinite
         except (FileNotFoundError, NotADirectoryError):
             return None

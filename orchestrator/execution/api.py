@@ -25,8 +25,9 @@ from pydantic import BaseModel, Field
 
 from budgets.events import MOST_SCORE, Owner, Status
 from budgets.plan import Devices, Frozen, Limits
-from budgets.storage import read_plain, write_aside
+from budgets.storage import write_aside
 from objectives.api import Count, Measurement, ObjectiveSpec
+from objectives.files import read_plain
 from orchestrator.execution import Insisted, processes
 
 CONFIG, STARTED, METRICS = "config.json", "started.json", "metrics.jsonl"

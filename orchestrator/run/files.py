@@ -23,7 +23,8 @@ from budgets.ledger import (
 from budgets.plan import Caps, Plan, Window
 from budgets.rules import OVERRIDABLE, held_up_by
 from budgets.state import ImpossibleEventError, Observer, RunState, apply, begin, fold
-from budgets.storage import DISK, read_plain, write_aside
+from budgets.storage import DISK, write_aside
+from objectives.files import read_plain
 from orchestrator.plan.resolve import differences, in_short
 from orchestrator.records.runs import load_state
 from orchestrator.run.attempts import Run
