@@ -113,11 +113,6 @@ def sentence_case(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def uncapitalized(text: str) -> str:
-    """The text with a small first letter."""
-    return text[:1].lower() + text[1:]
-
-
 def quoted(text: str) -> str:
     """The text in quotation marks."""
     return f"\N{LEFT DOUBLE QUOTATION MARK}{text}\N{RIGHT DOUBLE QUOTATION MARK}"

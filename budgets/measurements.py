@@ -150,9 +150,7 @@ def moved(generation: Batch, candidate: int) -> tuple[int, End] | None:
 
 
 def label(plan: Plan, generation: Batch, candidate: int) -> str:
-    """A campaign's condition; of a check `baseline`, or a knob's name and an end."""
-    if plan.campaign is not None:
-        return plan.campaign.conditions[candidate].name
+    """Of a check `baseline`, or a knob's name and an end."""
     place = moved(generation, candidate)
     return "baseline" if place is None else f"{plan.space.knobs[place[0]].name} {place[1]}"
 

@@ -300,15 +300,11 @@ def budget(state: RunState) -> Fired | None:
     if batch is not None and not state.accounts.holds:
         refusal = refusal_of(state, batch, batch.pending[0][0])
     elif state.current is None and calibration is not None and not search_is_over(state):
-        count, costs = plan.resolved.per_generation, [1.0]
-        if plan.proxy is not None:
-            costs.append(plan.proxy.cost_factor)
-        own = expected(((count, count * cost) for cost in costs), calibration, plan.devices.count)
-        verdict, last = left_for_the_verdict(state), calibration.median_seconds / 3600
-        keep = (
-            own.device_hours + verdict.device_hours - last,
-            own.hours + verdict.hours - last,
-        )
+        count, last = plan.resolved.per_generation, calibration.median_seconds / 3600
+        costs = [1.0] if plan.proxy is None else [1.0, plan.proxy.cost_factor]
+        own = expected([(count, count * c) for c in costs], calibration, plan.devices.count)
+        verdict = left_for_the_verdict(state)
+        keep = (own[0] + verdict[0] - last, own[1] + verdict[1] - last)
         refusal = state.accounts.refusal(plan.limits.reserve_ms, keep=keep)
     return None if refusal is None else refused(state, batch, refusal)
 
@@ -322,10 +318,8 @@ def refusal_of(
     """
     accounts, compares = accounts or state.accounts, batch.comparison is not None
     reserve_ms = state.plan.limits.stretched(batch.configurations[candidate].cost_factor).reserve_ms
-    keep = (0.0, 0.0)
-    if not compares and state.plan.search is not None:
-        verdict = left_for_the_verdict(state)
-        keep = verdict.device_hours, verdict.hours
+    is_search = not compares and state.plan.search is not None
+    keep = left_for_the_verdict(state) if is_search else (0.0, 0.0)
     return accounts.refusal(reserve_ms, compares=compares, keep=keep)
 
 

@@ -7,12 +7,12 @@ leaves idle; the other comparisons follow from what was found. Times are as of t
 record, and evaluations to come are counted in rounds of all devices.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from math import ceil
 from statistics import median
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from budgets.accounts import MS_PER_HOUR
 from budgets.plan import Calibration, Confirmation, Frozen
@@ -67,8 +67,8 @@ def _fits(state: RunState, confirmation: Confirmation) -> bool:
         return False
     plan, cost = state.plan, confirmation.long_run.cost_factor
     others = 2 * confirmation.long_run_seeds - 1
-    needs = expected([(others, others * cost)], plan.calibration, plan.devices.count)
-    reserve_ms, keep = plan.limits.stretched(cost).reserve_ms, (needs.device_hours, needs.hours)
+    keep = expected([(others, others * cost)], plan.calibration, plan.devices.count)
+    reserve_ms = plan.limits.stretched(cost).reserve_ms
     return state.accounts.refusal(reserve_ms, compares=True, keep=keep) is None
 
 
@@ -106,25 +106,18 @@ def blocking_batches(state: RunState) -> list[Batch]:
 # What evaluations to come are expected to take
 
 
-class Needs(NamedTuple):
-    """What evaluations are expected to take."""
-
-    evaluations: int
-    device_hours: float
-    hours: float
-
-
 Work = tuple[int, float]
 """Evaluations to come, and what they cost together, in evaluations of the search."""
 
+Hours = tuple[float, float]
+"""Device-hours and hours."""
 
-def expected(works: Iterable[Work], calibration: Calibration | None, devices: int) -> Needs:
+
+def expected(works: Sequence[Work], calibration: Calibration | None, devices: int) -> Hours:
     """What these are expected to take, one after another; no time where none is known."""
-    seconds = 0.0 if calibration is None else calibration.median_seconds
-    known, hours = list(works), seconds / 3600
-    rounds = sum(_rounds(count, cost, devices) for count, cost in known)
-    cost = sum(cost for _, cost in known)
-    return Needs(sum(count for count, _ in known), cost * hours, rounds * hours)
+    hours = 0.0 if calibration is None else calibration.median_seconds / 3600
+    rounds = sum(_rounds(count, cost, devices) for count, cost in works)
+    return sum(cost for _, cost in works) * hours, rounds * hours
 
 
 def _rounds(count: int, cost: float, workers: int) -> float:
@@ -132,26 +125,20 @@ def _rounds(count: int, cost: float, workers: int) -> float:
     return ceil(count / workers) * cost / count if count else 0.0
 
 
-def left_for_the_verdict(state: RunState) -> Needs:
+def left_for_the_verdict(state: RunState) -> Hours:
     """What the planned comparisons still need.
 
     Their last attempt needs its whole reservation free. One of the long run, which is longer, is
     not considered: without room for it the long run is left out.
     """
-    plan, works = state.plan, _left_to_compare(state)
-    needs = expected(works, plan.calibration, plan.devices.count)
-    if plan.calibration is None or not works:
-        return needs
-    last = plan.limits.reserve_ms / MS_PER_HOUR
-    return Needs(needs.evaluations, needs.device_hours + last, needs.hours + last)
+    plan, works = state.plan, left_to_compare(state)
+    device_hours, hours = expected(works, plan.calibration, plan.devices.count)
+    is_known = plan.calibration is not None and works
+    last = plan.limits.reserve_ms / MS_PER_HOUR if is_known else 0.0
+    return device_hours + last, hours + last
 
 
-def cost_of_the_verdict(state: RunState) -> float:
-    """The verdict's unsettled evaluations, in evaluations of the search."""
-    return sum(cost for _, cost in _left_to_compare(state))
-
-
-def _left_to_compare(state: RunState) -> list[Work]:
+def left_to_compare(state: RunState) -> list[Work]:
     """Each comparison's unsettled evaluations."""
     confirmation = state.plan.confirmation
     if confirmation is None or state.decided is not None:
@@ -201,10 +188,9 @@ def pace(state: RunState, now: datetime | None = None) -> Pace:
     now = max(now or last_seen(state), last_seen(state))
     batches, current, calibration = list(state.batches()), state.current, state.plan.calibration
     done, count = sum(batch.done_cost for batch in batches), sum(one.settled for one in batches)
-    later = _generations_left(state) * state.plan.resolved.per_generation
-    to_do = later + cost_of_the_verdict(state)
-    if current is not None:
-        to_do += current.cost - current.done_cost
+    to_do = 1.0 * _generations_left(state) * state.plan.resolved.per_generation
+    to_do += sum(cost for _, cost in left_to_compare(state))
+    to_do += 0.0 if current is None else current.cost - current.done_cost
     elapsed, seconds = sum(state.accounts.sessions_ms) / MS_PER_HOUR, expected_seconds(state)
     remaining = None if seconds is None else _rounds_left(state) * seconds / 3600
     estimated = None
@@ -264,7 +250,7 @@ def _rounds_left(state: RunState) -> float:
     rounds: float = _generations_left(state) * ceil(plan.resolved.per_generation / workers)
     if current is not None:
         rounds += _rounds(current.unfinished, current.cost - current.done_cost, workers)
-    return rounds + cost_of_the_verdict(state) / workers
+    return rounds + sum(cost for _, cost in left_to_compare(state)) / workers
 
 
 def _rounds_done(state: RunState) -> float:

@@ -18,7 +18,6 @@ from budgets.formatting import (
     percent,
     quoted,
     sentence_case,
-    uncapitalized,
 )
 from budgets.measurements import LEAST_CANDIDATES
 from budgets.rules import OVERRIDABLE
@@ -123,8 +122,14 @@ def _way_on(run: Run) -> Step:
 # Decided
 
 
+def _but(run: Run) -> str:
+    """Return the cautions as the rest of a sentence."""
+    said = " ".join(text.cautions(run))
+    return said[:1].lower() + said[1:]
+
+
 def _decided(run: Run, found: Findings, own: Decided) -> Answer:
-    but = uncapitalized(" ".join(text.cautions(run)))
+    but = _but(run)
     mood: Mood = "bad" if own.grade == "no_go" else "caution" if but else "good"
     said = f"{sentence_case(text.decision(run.state, own))}."
     if (before := found.one("incumbent")) is not None:
@@ -209,7 +214,7 @@ def _over(run: Run) -> Answer:
         return _answer(run, name, mood, step, sentence, found=found)
     step = "What it found:", command("best", named(run))
     sentence += " Nothing was compared with the baseline on fresh seeds, so this is not a Go yet."
-    said = {"but": uncapitalized(" ".join(text.cautions(run)))}
+    said = {"but": _but(run)}
     if run.counts.ok:
         said["found"] = f"Not compared with the baseline. {text.moves(run.knobs)}".rstrip()
     return _answer(run, "Finished, no verdict", mood, step, sentence, **said)

@@ -24,7 +24,7 @@ from budgets.events import Reserved, Settled, Status
 from budgets.failures import Cause, cause_of
 from budgets.plan import Calibration, Configuration, Frozen, Plan
 from budgets.rules import Decision, Ruling
-from budgets.schedule import left_for_the_verdict, search_is_over
+from budgets.schedule import left_to_compare, search_is_over
 from budgets.state import Batch, RunState
 from budgets.stats import Gain, NamedGain
 from budgets.verdict import Findings, best_point, findings, recommendation
@@ -257,7 +257,8 @@ class Run:
         healthy = statuses.pop(Status.OK, 0)
         if state.decided is None and state.concluded is None:
             search = 0 if search_is_over(state) else planned - state.accounts.evaluations
-            left = max(0, search + left_for_the_verdict(state).evaluations - in_flight)
+            to_compare = sum(count for count, _ in left_to_compare(state))
+            left = max(0, search + to_compare - in_flight)
         return Counts(
             settled=state.accounts.evaluations + state.accounts.comparisons,
             ok=healthy,
@@ -295,12 +296,14 @@ class Run:
     def which(self, place: Reserved | Settled) -> str:
         """An evaluation in words: `generation 3, candidate 2`; `winner, average`; `lr low`."""
         batch, plan = self.state.batch(place), self.plan
+        name = batch.configurations[place.candidate].name
         if batch.comparison is not None:
-            name = batch.configurations[place.candidate].name
             return f"{comparison_name(batch.comparison)}, {name}"
         if plan.phase == "calibration":
             return "baseline"
-        if plan.campaign is not None or (plan.phase == "check" and plan.proxy is None):
+        if plan.campaign is not None:
+            return name
+        if plan.phase == "check" and plan.proxy is None:
             return measurements.label(plan, batch, place.candidate)
         return f"generation {place.generation}, candidate {place.candidate}"
 

@@ -193,7 +193,7 @@ def forecast_of(plan: Plan, *, calibrates: bool = False) -> Forecast | None:
         return None
     over, longer, busy = zip(*_simulated(plan, work, calibration), strict=True)
     typical, limits, repeats = calibration.median_seconds / 3600, plan.limits, CALIBRATION_SEEDS
-    first = expected([(repeats, repeats)] * calibrates, calibration, devices)
+    first, calibrating = expected([(repeats, repeats)] * calibrates, calibration, devices)
     longest = max(work["generation"])
     # The last attempt of the search, and of the verdict, must find its whole reservation free.
     last = max(0.0, limits.stretched(longest).reserve_ms / MS_PER_HOUR - typical * longest)
@@ -204,15 +204,15 @@ def forecast_of(plan: Plan, *, calibrates: bool = False) -> Forecast | None:
         for _ in range(plan.resolved.generations if name == "generation" else 1)
         if name != "long_run"
     ]
-    by_the_rules = STARTUP_SECONDS / 3600 + expected(works, calibration, devices).hours
+    by_the_rules = STARTUP_SECONDS / 3600 + expected(works, calibration, devices)[1]
     p90, long_run = _hours(over, 9), sum(work.get("long_run", ())) * typical
     return Forecast(
-        hours_p50=first.hours + _hours(over, 5),
-        hours_p90=first.hours + p90,
-        device_hours_p50=first.device_hours + _hours(busy, 5),
+        hours_p50=calibrating + _hours(over, 5),
+        hours_p90=calibrating + p90,
+        device_hours_p50=first + _hours(busy, 5),
         long_run_hours_p50=_hours(longer, 5),
-        hours_free=first.hours + max(p90, by_the_rules) + _hours(longer, 9) + last,
-        device_hours_free=first.device_hours + _hours(busy, 9) + long_run + last,
+        hours_free=calibrating + max(p90, by_the_rules) + _hours(longer, 9) + last,
+        device_hours_free=first + _hours(busy, 9) + long_run + last,
     )
 
 

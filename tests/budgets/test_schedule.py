@@ -9,8 +9,8 @@ from budgets.events import ComparisonAsked, Fired, Overridden, Status
 from budgets.plan import Calibration, Caps, Configuration, Window
 from budgets.schedule import (
     blocking_batches,
-    cost_of_the_verdict,
     left_for_the_verdict,
+    left_to_compare,
     next_action,
     pace,
 )
@@ -63,11 +63,10 @@ def test_after_the_search_a_reference_that_is_late_is_waited_for() -> None:
 def test_the_verdict_is_set_aside_from_the_start() -> None:
     """Reference 11 + 5, finalists 12, winner 8, long run 4 of four times as long; 2 s each."""
     story = Story(confirmed_plan())
-    needs = left_for_the_verdict(story.state)
-    assert needs.evaluations == 16 + 12 + 8 + 4
-    assert cost_of_the_verdict(story.state) == 16 + 12 + 8 + 16
-    assert needs.device_hours == pytest.approx((52 * 2 + 12) / 3600)  # and a last reservation
-    assert needs.hours == pytest.approx(((8 + 6 + 4) * 2 + 2 * 8 + 12) / 3600)
+    assert left_to_compare(story.state) == [(16, 16), (12, 12), (8, 8), (4, 16)]
+    device_hours, hours = left_for_the_verdict(story.state)
+    assert device_hours == pytest.approx((52 * 2 + 12) / 3600)  # and a last reservation
+    assert hours == pytest.approx(((8 + 6 + 4) * 2 + 2 * 8 + 12) / 3600)
 
 
 # How it keeps to its plan

@@ -251,8 +251,7 @@ class Judge:
                 self._check_seeds()
                 self._check_comparison(self.state.comparisons[event.comparison])
             case Reserved():
-                needs = left_for_the_verdict(self.state)
-                aside = (0.0, 0.0) if event.comparison else (needs.device_hours, needs.hours)
+                aside = (0.0, 0.0) if event.comparison else left_for_the_verdict(self.state)
                 self.books.check_caps(self.state.plan, aside)
                 self._check_counts()
             case Settled():

@@ -1,5 +1,6 @@
 """What to do after each verdict."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -30,6 +31,7 @@ def decided(plan: Any = None, **outcomes: Any) -> RunState:
     story = told_of(plan, **outcomes)
     fired, own = decide(story.state)
     story.say(*fired, own)
+    story.state.opened[-1] = replace(story.state.opened[-1], command=("phase1",))
     return story.state
 
 
