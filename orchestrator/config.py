@@ -65,12 +65,15 @@ class Table(BaseModel):
     )
 
 
+RunId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
+
+
 class Search(Table):
     """Which search, and how it proposes."""
 
     phase: Literal["phase1", "phase2"] = key("phase1", "Which phase the file describes.")
     tier: Tier | None = key(None, "Size of the search.", "-")  # no search begins without it
-    run_id: str | None = key(None, "The run's name.", "-", "ID")
+    run_id: RunId | None = key(None, "The run's name.", "-", "ID")
     seed: PositiveSeed = key(1, "Seed of the candidates; default: 1.", "-", "SEED")
     method: SearchMethod = key("guided", "guided, or plain: CMA-ES as pycma has it.")
     # with a smaller step, rounding decides which points of a generation differ
@@ -150,7 +153,7 @@ def is_installed(tracker: str) -> bool:
 class Campaign(Table):
     """Conditions on the same seeds. A file with this table is a campaign."""
 
-    name: str | None = key(None, "The campaign's name; default: the file's.")
+    name: RunId | None = key(None, "The campaign's name; default: the file's.")
     seeds: Annotated[list[PositiveSeed], AfterValidator(lambda own: [*dict.fromkeys(own)])] = key(
         [1], "Of evaluations.", min_length=1, max_length=MOST_SEEDS
     )

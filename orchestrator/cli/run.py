@@ -77,7 +77,8 @@ def _campaign(context: Context, config: Config, slots: Devices) -> None:
     slots = resized(slots, campaign.workers(slots.count))
     known = None if assumed is None else Calibration(assumed_seconds=assumed)
     with conducting(context, config) as (session, live):
-        pace = Staggered(campaign.stagger_seconds, session.clock.monotonic)
+        seconds = campaign.stagger_seconds
+        pace = Staggered(seconds, session.clock.monotonic) if seconds else None
         matrix = campaign_matrix(config, campaign)
         live.finish(carry_out(matrix, session, slots, pace, known), session)
 

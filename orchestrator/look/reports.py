@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from math import inf
 from pathlib import Path
+from typing import Any
 
 from budgets.events import GenerationTold
 from budgets.formatting import number, plain
 from budgets.ledger import LEDGER, Clock, read
+from budgets.plan import CampaignPlan
 from budgets.state import RunState, apply, begin
 from budgets.storage import document as as_json
 from budgets.storage import write_aside
@@ -20,7 +22,7 @@ from orchestrator.look.json_documents import SCHEMA, best_document, plain_values
 from orchestrator.look.page import Section, items, markdown, page_markdown
 from orchestrator.look.run import Run
 from orchestrator.look.sections import page_of
-from orchestrator.matrix import manifest
+from orchestrator.records.runs import attempt_place
 from orchestrator.records.tables import COLUMNS, export_rows, metrics_lines, to_csv
 from orchestrator.run.session import Moment, system_clock
 
@@ -90,5 +92,17 @@ def write_run(run: Run, directory: Path) -> None:
     write_aside(directory / "summary.md", page_markdown(page_of(run, with_plots=False)).encode())
     if run.is_search:
         write_aside(directory / "best.json", as_json(best_document(run)))
-    if state.plan.campaign is not None:
-        manifest.write_manifest(directory, state)
+    if (campaign := state.plan.campaign) is not None:
+        write_aside(directory / "manifest.json", as_json(_manifest(state, campaign)))
+
+
+def _manifest(state: RunState, campaign: CampaignPlan) -> dict[str, Any]:
+    """Return a campaign's runs; each is where its last attempt is, or None if it is not begun."""
+    begun = {key: own[-1] for batch in state.generations for key, own in batch.attempts.items()}
+    runs = []
+    for place, (condition, seed, name) in enumerate(campaign.runs):
+        last = begun.get((place // len(campaign.seeds), seed))
+        directory = last and f"eval/{attempt_place(last.reserved)}"
+        said = {"condition": condition.name, "seed": seed, "control": condition.control}
+        runs.append({"name": name, "directory": directory, **said})
+    return {"name": campaign.name, "total_runs": len(runs), "runs": runs}

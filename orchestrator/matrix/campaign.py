@@ -31,7 +31,7 @@ from orchestrator.config import (
 from orchestrator.matrix.carry_out import Matrix
 from orchestrator.plan.forecast import relative_flops, times_here
 from orchestrator.plan.page import Page, page_text, tier_page
-from orchestrator.plan.resolve import check_run_id, slots_of
+from orchestrator.plan.resolve import slots_of
 
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=-]{0,99}")
 """Safe for any file system and shell."""
@@ -41,13 +41,11 @@ Factors = Mapping[str, Mapping[str, Values]]
 
 
 def campaign_name(config: Config) -> str:
-    """Return the campaign's name, by default its file's. Raises ValueError on an unsafe one."""
-    name = None if config.campaign is None else config.campaign.name
-    if name is None:
-        stem = "campaign" if config.file is None else config.file.stem.lower()
-        name = re.sub(r"[^a-z0-9._-]+", "-", stem).strip("-._") or "campaign"
-    check_run_id(name, "[campaign] name")
-    return name
+    """Return the campaign's name, by default its file's."""
+    if config.campaign is not None and config.campaign.name is not None:
+        return config.campaign.name
+    stem = "" if config.file is None else config.file.stem.lower()
+    return re.sub(r"[^a-z0-9._-]+", "-", stem)[:64].strip("-._") or "campaign"
 
 
 def campaign_from(config: Config) -> CampaignPlan:
@@ -231,8 +229,6 @@ class Staggered(Pace):
         self._began: float | None = None
 
     def admits(self, state: RunState) -> bool:
-        if not self._seconds:
-            return True
         at = self._now()
         if self._began is None:
             self._began = at

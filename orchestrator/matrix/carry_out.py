@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from budgets.measurements import measure
+from budgets.measurements import measure, noise
 from budgets.plan import Calibration, Devices, Envelope, Phase, Plan
 from budgets.state import RunState
 from budgets.verdict import Point
@@ -23,7 +23,6 @@ from orchestrator.plan.resolve import (
     Overrides,
     calibration_name,
     family_of,
-    no_share,
     plan_of,
     run_directory,
     run_name,
@@ -97,26 +96,23 @@ def carry_out(  # noqa: PLR0913, PLR0917 - what is run, on what, and how
     pace: Pace | None = None,
     calibration: Calibration | None = None,
     overrides: Overrides = (),
-    why: str = "",
 ) -> Result:
     """Begin or resume the run of a matrix.
 
     A new run takes its limits and its noise from `calibration`, or from the one made on such
-    devices; `why` it is begun is said.
+    devices.
     """
     devices = slots
     directory = run_directory(session.root, matrix.phase, matrix.run_id(devices))
     if (recorded := recorded_plan(directory)) is not None:
-        devices, calibration, why = recorded.devices, recorded.calibration, ""
+        devices, calibration = recorded.devices, recorded.calibration
     elif overrides:
         raise ValueError(NO_RUN_YET)
     elif calibration is None and matrix.phase != "calibration":
         found = find_calibration(session.root, matrix.config.tuned, devices)
         calibration = None if found is None else measure(found.state)
     plan, proposer = matrix.plan(devices, calibration), Given(matrix.points)
-    return session.carry_out(
-        directory, plan, slots, lambda _: proposer, overrides, pace=pace, why=why
-    )
+    return session.carry_out(directory, plan, slots, lambda _: proposer, overrides, pace=pace)
 
 
 # Calibrations
@@ -167,14 +163,17 @@ def calibrated_for(
         raise ValueError(NO_RUN_YET)
     if assumed is not None:
         return Calibration(assumed_seconds=assumed)
-    matrix, seeds = calibration_of(config, CALIBRATION_SEEDS), f"{CALIBRATION_SEEDS} seeds"
+    matrix = calibration_of(config, CALIBRATION_SEEDS)
     search = short_hash(f"{config.search.phase}/{run_name(config)}")
     matrix = replace(matrix, name=f"{matrix.run_id(slots)}-{search}")
     if found is not None and found.directory.name != matrix.name:
         return measure(found.state)
     kind, where = registry.kind(config.tuned.spec), f"{slots.count} x {slots.name}"
-    why = f"No calibration of {kind} on {where} yet: evaluating the baseline on {seeds} first."
-    result = carry_out(matrix, session, slots, overrides=overrides, why=why)
+    session.say(
+        f"No calibration of {kind} on {where} yet: evaluating the baseline on "
+        f"{CALIBRATION_SEEDS} seeds first."
+    )
+    result = carry_out(matrix, session, slots, overrides=overrides)
     if result.ruling.decision != "done":
         return result
     accounts = result.state.accounts
@@ -228,11 +227,12 @@ def _planned(
     if isinstance(calibration, Result):
         return calibration
     plan = search_plan(config, slots, calibration, succession)
-    if plan.confirmation is not None and (why := no_share(calibration)):
+    measured = noise(calibration)
+    if plan.confirmation is not None and measured is not None and measured.is_about_zero:
         raise ValueError(
-            f"{why}: no verdict can be reached. Let the objective return a score whose 0 is "
-            "out of reach, a loss or that plus a constant, or search without a verdict: "
-            "--set verdict.confirm_seeds=0"
+            f"the baseline's score, {measured.mean:.3g}, cannot be told from 0, and a gain is a "
+            "share of it: no verdict can be reached. Let the objective return a score whose 0 is "
+            "out of reach, or search without a verdict: --set verdict.confirm_seeds=0"
         )
     return plan, permitted
 

@@ -1,6 +1,7 @@
 """`check knobs`, `proxy`, `workers` and `memory`: measurements that decide how to search."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from math import ceil, inf
 from pathlib import Path
 from random import Random
@@ -73,16 +74,13 @@ def proxy_check(
     proxy = proxy_of(config.tuned, fraction)
     random = Random(f"{config.evaluation.seed}/proxy")  # noqa: S311 - no secret
     baseline = config.tuned.space.baseline
-    points = tuple(tuple(_drawn(random, unit) for unit in baseline) for _ in range(candidates))
+
+    def near(unit: float) -> float:
+        draws = (random.gauss(unit, SIGMA) for _ in count())
+        return next(one for one in draws if 0.0 <= one <= 1.0)
+
+    points = tuple(tuple(map(near, baseline)) for _ in range(candidates))
     return Matrix(config, "check", points, seeds, prefix="proxy-", fields={"proxy": proxy})
-
-
-def _drawn(random: Random, unit: float) -> float:
-    """A normal coordinate around `unit`, within [0, 1]."""
-    while True:
-        drawn = random.gauss(unit, SIGMA)
-        if 0.0 <= drawn <= 1.0:
-            return drawn
 
 
 def proxy_of(objective: Objective, fraction: float) -> Variant:

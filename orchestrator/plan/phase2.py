@@ -29,6 +29,8 @@ candidates; above, what was learned is lost."""
 
 LARGEST_SIGMA0 = 0.3  # of a plan
 
+MORE = ("", " and more knobs, such as --set space=A+B")
+
 VERDICTS = {"": "has no verdict", "go_persists": "said Go that persists", "go": "said Go"}
 
 
@@ -38,11 +40,9 @@ def followed(root: Path, config: Config, kind: str) -> Succession | None:
     `kind` is that of its devices. Raises ValueError if that run is missing or cannot be followed,
     ReplayError if its replay diverges.
     """
-    follows, variant, space = config.search.follows, config.search.variant, config.tuned.space
+    follows, space = config.search.follows, config.tuned.space
     if follows is None:
         return None
-    if variant is None:
-        raise ValueError("--from: expected --variant robust or expanded too")
     directory = find_run(follows, root, "phase1")
     run_id, state = directory.resolve().name, load_state(directory)
     if state.plan.phase != "phase1":
@@ -86,23 +86,20 @@ def _require_same_objective(run_id: str, earlier: Plan, config: Config) -> None:
     )
     if variant == "expanded":
         here |= {name: there.get(name) for name in ("space", "knobs")}  # compared one by one
-    changed = list(differing("", there, here))
+    changed, before, space = list(differing("", there, here)), earlier.space.knobs, objective.space
     if (
         not changed
         and registry.load(earlier.objective).fingerprint != earlier.objective_fingerprint
     ):
-        changed = [f"its code or its space has changed since {run_id} was planned"]
+        changed += ["its code or its space has changed since"]
+    if variant == "expanded" and not changed:
+        changed = [f"knob {knob.name}" for knob in before if knob not in space.knobs]
+        changed += ["no more knobs than there"] if len(space.knobs) == len(before) else []
     if changed:
         raise ValueError(
-            f"--variant {variant} tunes what {run_id} tuned, and this is another objective "
-            f"(there -> here): {in_short(changed)}. Repeat its file, or its --objective and --set"
-        )
-    before, space = earlier.space.knobs, objective.space.knobs
-    lost = [knob.name for knob in before if knob not in space]
-    if variant == "expanded" and (lost or len(space) == len(before)):
-        raise ValueError(
-            f"--variant expanded: expected the knobs of {run_id} and more, such as --set "
-            f"space=A+B; missing or changed: {', '.join(lost) or 'none'}"
+            f"--variant {variant} tunes what {run_id} tuned{MORE[variant == 'expanded']}, and this "
+            f"is another objective (there -> here): {in_short(changed)}. Repeat its file, or its "
+            "--objective and --set"
         )
 
 

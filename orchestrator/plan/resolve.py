@@ -7,8 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from budgets.formatting import counted
-from budgets.measurements import noise
+from budgets.formatting import listed
 from budgets.plan import (
     MOST_HOURS,
     Calibration,
@@ -49,26 +48,13 @@ Overrides = Sequence[tuple[str, str]]
 # Names
 
 
-RUN_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
-
-
 def run_name(config: Config) -> str:
     """Return `search.run_id`, or an id of variant, tier, objective and search seed."""
     search = config.search
     name = f"{search.tier or 'target'}-{short_name(config.tuned.spec)}-s{search.seed}"
     if search.follows is not None:
         name = f"{search.variant}-{name}"
-    check_run_id(search.run_id or name)
     return search.run_id or name
-
-
-def check_run_id(name: str, option: str = "--run-id") -> None:
-    """Raise ValueError unless `name` is a plain file name of 1 to 64 safe characters."""
-    if not RUN_ID.fullmatch(name):
-        raise ValueError(
-            f"{option}: expected 1 to 64 of a-z, 0-9, '.', '_', '-', beginning with a letter or "
-            f"digit, got {name!r}"
-        )
 
 
 def family_of(objective: Objective, kind: str) -> str:
@@ -301,30 +287,15 @@ def why_no_go(plan: Plan) -> tuple[str, ...]:
     return ()
 
 
-def no_share(calibration: Calibration | None) -> str:
-    """Return why a gain cannot be relative to the baseline's score; "" if it can."""
-    measured = noise(calibration)
-    if measured is None or not measured.is_about_zero:
-        return ""
-    return (
-        f"the baseline's score, {measured.mean:.3g} on {counted(measured.seeds, 'seed')}, cannot "
-        "be told from 0, and a gain is a share of it"
-    )
-
-
 def confirmation_for(config: Config, source: Source | None = None) -> Confirmation | None:
     """Return how the verdict is reached; None for a smoke test and without seeds for it.
 
-    A phase 2 also compares the winner of its phase 1. Raises ValueError, naming the key.
+    A phase 2 also compares the winner of its phase 1.
     """
     verdict, objective = config.verdict, config.tuned
     is_smoke_test = config.search.tier == "min" and source is None
     if is_smoke_test or verdict.confirm_seeds == 0:
         return None
-    if 0 < verdict.long_run <= 1:
-        raise ValueError(
-            f"verdict.long_run: expected a factor above 1, or 0 for none, got {verdict.long_run:g}"
-        )
     controls, seeds = objective.controls(), verdict.long_run_seeds
     longer = objective.scaled(verdict.long_run) if verdict.long_run and seeds else None
     return Confirmation(
@@ -362,7 +333,7 @@ def _limits(own: Evaluation, devices: Devices, calibration: Calibration | None) 
 
 # Where two plans differ
 
-MOST_SHOWN = 4
+MOST_SHOWN = 5
 
 DERIVED = ("objective_fingerprint:", "space.", "search.start", "nominal.", "resolved.")
 """Fields that follow from others: shown only if nothing else differs."""
@@ -392,5 +363,4 @@ def differing(name: str, recorded: Any, wanted: Any) -> Iterator[str]:
 def in_short(changed: Sequence[str]) -> str:
     """Return the first few differences, without those that follow from others."""
     changed = [one for one in changed if not one.startswith(DERIVED)] or changed
-    rest = len(changed) - MOST_SHOWN
-    return "; ".join([*changed[:MOST_SHOWN], *([f"and {rest} more"] if rest > 0 else [])])
+    return listed(changed, MOST_SHOWN)

@@ -86,12 +86,11 @@ class Session:
         overrides: Overrides = (),
         *,
         pace: Pace | None = None,
-        why: str = "",
     ) -> Result:
         """Begin or resume the run of `plan` in `directory`; return where it stands at the end.
 
         `proposer` makes what proposes points, at the recorded state. `pace` limits this run besides
-        what limits the session. `why` is said when all that the run needs has been checked.
+        what limits the session.
         """
         recorded = recorded_state(directory)
         if recorded is not None and recorded.concluded is not None:
@@ -110,8 +109,6 @@ class Session:
         objective = registry.load(plan.objective)
         for warning in preflight(objective, plan):
             self.say(f"Warning: {warning}.")
-        if why:
-            self.say(why)
         check_place(directory, allow_network=self.allow_network_fs)
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         with Ledger(directory, self.clock, self.storage) as ledger:
