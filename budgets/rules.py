@@ -256,24 +256,20 @@ def _firing(state: RunState) -> list[Fired]:
     if state.decided is not None or state.concluded is not None:
         return []
     overridden = {(o.rule, o.generation) for o in state.overridden if o.rule in OVERRIDABLE}
-    found = [*_of_the_run(state), *([] if search_is_over(state) else _of_the_search(state))]
-    return [one for one in found if one and (one.rule, one.generation) not in overridden]
+    found = (one for one in _all_rules(state) if one is not None)
+    return [one for one in found if (one.rule, one.generation) not in overridden]
 
 
-def _of_the_run(state: RunState) -> Iterator[Fired | None]:
-    """The rules that also apply when the search is over."""
-    if state.plan.source is not None:
-        yield from follows_a_go(state.plan.source)
+def _all_rules(state: RunState) -> Iterator[Fired | None]:
+    plan, latest = state.plan, (None, *state.generations)[-1]
+    if plan.source is not None:
+        yield from follows_a_go(plan.source)
     yield setup_failed(state)
     yield budget(state)
     for batch in open_batches(state):
         yield infrastructure(state, batch)
-
-
-def _of_the_search(state: RunState) -> Iterator[Fired | None]:
-    plan, latest = state.plan, (None, *state.generations)[-1]
-    if latest is None or plan.campaign is not None:  # a condition that fails is a finding
-        return
+    if latest is None or search_is_over(state) or plan.campaign is not None:
+        return  # a condition of a campaign that fails is a finding
     if plan.phase == "check":  # an end of a range that fails or takes long is a finding
         if plan.proxy is None:
             yield baseline_failed(latest)

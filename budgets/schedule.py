@@ -25,7 +25,7 @@ Action = Literal[
 """A comparison to ask and evaluate, the next generation, the decision, or nothing more."""
 
 
-def next_action(state: RunState) -> Action:
+def next_action(state: RunState) -> Action:  # noqa: PLR0911 - one an action
     """What the run does next, as long as no rule holds it up."""
     plan = state.plan
     if state.decided is not None or state.concluded is not None:
@@ -40,11 +40,8 @@ def next_action(state: RunState) -> Action:
         return "reference"
     if not search_is_over(state):
         return "generation"
-    return "over" if plan.confirmation is None else _after_the_search(state, plan.confirmation)
-
-
-def _after_the_search(state: RunState, confirmation: Confirmation) -> Action:
-    """The first comparison that is not closed; the long run only for a winner that deserves it."""
+    if plan.confirmation is None:
+        return "over"
     if not state.is_closed("finalists"):
         return "finalists"
     if not state.is_closed("reference"):
@@ -55,7 +52,7 @@ def _after_the_search(state: RunState, confirmation: Confirmation) -> Action:
         return "decide" if state.is_closed("long_run") else "long_run"
     found = findings(state)  # all met: worth the price of a long run
     is_promising = found is not None and all(one.met for one in found.conditions)
-    return "long_run" if is_promising and _fits(state, confirmation) else "decide"
+    return "long_run" if is_promising and _fits(state, plan.confirmation) else "decide"
 
 
 def _fits(state: RunState, confirmation: Confirmation) -> bool:

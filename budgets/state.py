@@ -147,11 +147,6 @@ class Batch:
             ranked.append(worst if score is None else score)
         return ranked
 
-    def _reserve(self, key: Evaluation, attempt: Attempt) -> None:
-        self.attempts[key] = (*self.attempts.get(key, ()), attempt)
-        self.running.add(key)
-        del self.pending[bisect_left(self.pending, key)]
-
     def _settle(self, key: Evaluation, event: Settled, session: int) -> None:
         *earlier, last = self.attempts[key]
         self.attempts[key] = (*earlier, last._replace(settled=event))
@@ -384,7 +379,9 @@ def _reserved(state: RunState, event: Reserved) -> None:
     _require(batch.result(*key) is None, f"{said} is already paid for")
     _require(event.attempt == number, f"expected attempt {number}, got {event.attempt}")
     state.accounts = state.accounts.reserve(event)
-    batch._reserve(key, state.accounts.holds[event.key])
+    batch.attempts[key] = (*batch.attempts.get(key, ()), state.accounts.holds[event.key])
+    batch.running.add(key)
+    del batch.pending[bisect_left(batch.pending, key)]
 
 
 def _settled(state: RunState, event: Settled) -> None:
