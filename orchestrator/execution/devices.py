@@ -20,7 +20,8 @@ from objectives.api import Objective
 from orchestrator.execution.api import Executor
 
 ExecutorKind = Literal["ray", "local", "inline"]
-PACKAGES = ("cma", "numpy", "ray", "torch")
+PACKAGES = {name: name for name in ("cma", "numpy", "ray", "torch")}
+PACKAGES |= {"orchestrator": "cmaes-orchestrator"}
 """Packages whose versions the ledger records, if they are installed."""
 
 HOST_MEMORY_SHARE = 0.9  # of the machine's memory, for all evaluations together
@@ -192,18 +193,13 @@ def versions() -> dict[str, str]:
     import numpy as np
 
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
-    return {
-        "orchestrator": installed("cmaes-orchestrator") or "unknown",
-        **{name: found for name in PACKAGES if (found := installed(name))},
+    found = {
+        "orchestrator": "unknown",
         "blas": f"{blas['name']} {blas['version']}",
         "python": platform.python_version(),
         "processor": cpu_name(),
     }
-
-
-def installed(name: str) -> str | None:
-    """Return the version of an installed distribution."""
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
+    for name, package in PACKAGES.items():
+        with suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(package)
+    return found

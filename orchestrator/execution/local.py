@@ -176,17 +176,14 @@ class LocalExecutor:
         graces = [one.attempt.limits.grace_seconds for one in self._running.values()]
         try:
             self.cancel()
-            self._drain(max(graces, default=0.0) + EXIT_SECONDS)
-            for directory in self._running:  # a stopped supervisor: kill it, then its tree
-                signal_supervisor(directory, signal.SIGKILL)
-            self._drain(EXIT_SECONDS)
+            for seconds in (max(graces, default=0.0) + EXIT_SECONDS, EXIT_SECONDS):
+                deadline = time.monotonic() + seconds
+                while self._running and time.monotonic() < deadline:
+                    self.wait(PROBE_SECONDS)
+                for directory in self._running:  # a stopped supervisor: kill it, then its tree
+                    signal_supervisor(directory, signal.SIGKILL)
         finally:
             self._close()  # this breaks the lifeline, so supervisors that remain end by themselves
-
-    def _drain(self, seconds: float) -> None:
-        deadline = time.monotonic() + seconds
-        while self._running and time.monotonic() < deadline:
-            self.wait(PROBE_SECONDS)
 
     def free(self) -> int:
         gpus = visible_gpus() if self._unexamined else {}
@@ -246,28 +243,35 @@ class LocalExecutor:
         if not select.select([self._pipes[0]], [], [], timeout_seconds)[0]:
             return []
         *lines, self._unread = (self._unread + os.read(self._pipes[0], 1 << 16)).split(b"\n")
-        paths = [Path(os.fsdecode(line)) for line in lines]
-        announced = [path for path in paths if path in self._running]
+        announced = [path for line in lines if (path := Path(os.fsdecode(line))) in self._running]
         for directory in announced:
             self._running[directory].is_announced = True
         return announced
 
     def _ended(self, directory: Path) -> Outcome | None:
-        """Return the outcome if the attempt has ended, and take its device back."""
+        """Return the outcome if the attempt has ended, and take its device back.
+
+        The supervisor of one that is overdue is killed; later it is lost, and so is its device.
+        """
         running = self._running[directory]
-        attempt, device = running.attempt, running.device
+        attempt, device, seconds = running.attempt, running.device, running.seconds()
         may_still_start = not running.is_announced and running.server.is_alive()
         outcome = read_summary(attempt) or end_if_abandoned(
-            attempt, running.seconds(), may_still_start=may_still_start
+            attempt, seconds, may_still_start=may_still_start
         )
+        overdue_seconds = seconds - attempt.limits.reserve_ms / 1000
         if outcome is not None:
             self._release(device, outcome)
-        elif (outcome := self._overrun(running)) is not None:
+        elif overdue_seconds > 2 * OVERRUN_SECONDS:
+            cause = f"its supervisor has not ended it after {seconds:.0f} s"
+            outcome = lost(attempt, cause, seconds, device_name(device, self._host))
             self._withdraw(device, f"processes of {attempt.attempt_id} cannot be ended there")
-        if outcome is not None:
-            del self._running[directory]
+        elif overdue_seconds > OVERRUN_SECONDS:  # a stopped process dies too; then its tree
+            signal_supervisor(directory, signal.SIGKILL)
         elif self._is_cancelled:
             signal_supervisor(directory, signal.SIGTERM)
+        if outcome is not None:
+            del self._running[directory]
         return outcome
 
     def _release(self, device: Device, outcome: Outcome) -> None:
@@ -279,17 +283,6 @@ class LocalExecutor:
             self._withdraw(device, f"{cause.what}: {outcome.cause}")
         else:
             self._unexamined[device] = time.monotonic() + RELEASE_SECONDS
-
-    def _overrun(self, running: _Running) -> Outcome | None:
-        """Kill the supervisor of an attempt that is overdue; later return the attempt as lost."""
-        attempt, seconds = running.attempt, running.seconds()
-        overdue_seconds = seconds - attempt.limits.reserve_ms / 1000
-        if overdue_seconds > OVERRUN_SECONDS:  # a stopped process dies too; then its tree
-            signal_supervisor(attempt.directory, signal.SIGKILL)
-        if overdue_seconds < 2 * OVERRUN_SECONDS:
-            return None
-        cause = f"its supervisor has not ended it after {seconds:.0f} s"
-        return lost(attempt, cause, seconds, device_name(running.device, self._host))
 
     def _live_server(self) -> ForkServer:
         if self._server is None or not self._server.is_alive():

@@ -4,7 +4,7 @@ import ctypes
 import os
 import signal
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -55,15 +55,10 @@ def descendants(root: int) -> list[int]:
     """
     found = [root]
     for pid in found:  # grows during the loop
-        found += _children(pid)
-    return found[1:]
-
-
-def _children(pid: int) -> Iterator[int]:
-    with suppress(*_GONE):
-        for thread in os.listdir(f"/proc/{pid}/task"):
+        for children in Path(f"/proc/{pid}/task").glob("*/children"):
             with suppress(*_GONE):
-                yield from map(int, Path(f"/proc/{pid}/task/{thread}/children").read_text().split())
+                found += map(int, children.read_text().split())
+    return found[1:]
 
 
 def resident_bytes(pids: Iterable[int]) -> int:

@@ -105,8 +105,11 @@ class Run:
 
         Return False if the attempt was started before, by a reservation that the ledger has lost.
         """
+        directory = attempt.directory
         if not (begun := has_begun(attempt)):
-            _make_empty(attempt.directory)
+            if directory.exists() or directory.is_symlink():  # renamed, never deleted
+                directory.rename(unused(directory.with_name(f"{directory.name}.other")))
+            directory.mkdir(parents=True)
         self._commit(record)
         return not begun
 
@@ -136,13 +139,6 @@ def has_begun(attempt: Attempt) -> bool:
         or read_own(attempt, Started, STARTED)
         or read_own(attempt, Outcome, SUMMARY)
     )
-
-
-def _make_empty(directory: Path) -> None:
-    """Make the directory; anything in its place is renamed, never deleted."""
-    if directory.exists() or directory.is_symlink():
-        directory.rename(unused(directory.with_name(f"{directory.name}.other")))
-    directory.mkdir(parents=True)
 
 
 def settle_abandoned(run: Run) -> None:

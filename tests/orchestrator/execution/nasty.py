@@ -130,15 +130,6 @@ def eat(config: dict[str, Any]) -> None:
     hang(config)
 
 
-def pipe(config: dict[str, Any]) -> None:
-    os.mkfifo("measurement.json")
-
-
-def real_time(config: dict[str, Any]) -> None:
-    """Ends by a signal that has no name."""
-    os.kill(os.getpid(), 40)
-
-
 def exit_with_3(config: dict[str, Any]) -> None:
     print("something broke", file=sys.stderr, flush=True)
     os._exit(3)
