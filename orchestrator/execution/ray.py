@@ -326,10 +326,7 @@ def placed(slots: Devices) -> Counter[str]:
     each, kind = (1, "GPU") if slots.kind == "cuda" else (slots.threads, "CPU")
     nodes = {node["NodeID"]: node["Resources"] for node in _ray().nodes() if node["Alive"]}
     unused = _ray()._private.state.available_resources_per_node()
-    for resources in (
-        unused,
-        nodes,
-    ):  # if there are too few, devices that others use are waited for
+    for resources in (unused, nodes):  # with too few unused ones, those in use are waited for
         room = {node: int(resources.get(node, {}).get(kind, 0)) // each for node in nodes}
         if sum(room.values()) >= slots.count:
             break

@@ -23,7 +23,7 @@ from budgets.ledger import (
 from budgets.plan import Caps, Plan, Window
 from budgets.rules import OVERRIDABLE, held_up_by
 from budgets.state import ImpossibleEventError, Observer, RunState, apply, begin, fold
-from budgets.storage import DISK, write_aside
+from budgets.storage import write_aside
 from objectives.files import read_plain
 from orchestrator.plan.resolve import differences, in_short
 from orchestrator.records.runs import load_state
@@ -186,18 +186,14 @@ def salvage(source: Path, out: Path) -> Saved:
     """
     if out.exists() or out.resolve().is_relative_to(source.resolve()):
         raise ValueError(f"--salvage: expected a new directory outside of {source}, got {out}")
-    part = out.with_name(f"{out.name}.part")  # an earlier salvage may have left one
     lock = take_lock(source)
     try:
         data = read_plain(source / LEDGER)
         records, end, why = _valid_start(source / LEDGER)
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir(mode=0o700, parents=True)
+        out.mkdir(mode=0o700, parents=True)
         if (source / "eval").is_dir():
-            shutil.copytree(source / "eval", part / "eval", symlinks=True)
-        write_aside(part / LEDGER, data[:end])
-        part.rename(out)
-        DISK.sync_directory(out.parent)
+            shutil.copytree(source / "eval", out / "eval", symlinks=True)
+        write_aside(out / LEDGER, data[:end])  # last: a part of a copy has no ledger
     finally:
         os.close(lock)
     return Saved(out, records, len(data) - end, why)

@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Protocol, Self
 
 from budgets.accounts import Refusal
-from budgets.events import Concluded, Fired, GenerationAsked, GenerationTold
+from budgets.events import Fired, GenerationAsked, GenerationTold
 from budgets.ledger import LEAST_FREE_BYTES
 from budgets.rules import (
     Ruling,
@@ -234,10 +234,3 @@ def put_on_record(run: Run, ruling: Ruling) -> None:
         is_known = (trigger.rule, trigger.generation) in known
         if not is_known or (trigger.decision == "stop" and run.state.ended is None):
             run.record(trigger)
-
-
-def conclude(run: Run, ruling: Ruling) -> None:
-    """Record the ruling: the rules that fired, or that the run is done."""
-    put_on_record(run, ruling)
-    if ruling.decision == "done":
-        run.record(Concluded())

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, Self
 
-from budgets.events import Opened, Owner
+from budgets.events import Concluded, Opened, Owner
 from budgets.formatting import counted
 from budgets.ledger import Clock, Ledger
 from budgets.plan import Devices, Plan
@@ -32,7 +32,7 @@ from orchestrator.run.files import (
     override,
     refuse_override,
 )
-from orchestrator.run.loop import Loop, Proposer, Stop, conclude, judge_on_record
+from orchestrator.run.loop import Loop, Proposer, Stop, judge_on_record, put_on_record
 
 Moment = Literal["begun", "generation", "batch", "left"]
 """A session has begun; a generation, or another batch, is complete; it leaves the run."""
@@ -120,8 +120,7 @@ class Session:
                 self._take_up(run, slots, overrides)
                 ruling = self._to_its_end(run, slots, objective, proposes, pace)
                 return Result(directory, run.state, ruling)
-        # another process has concluded the run since
-        return self.carry_out(directory, plan, slots, proposer, overrides, pace=pace)
+            return Result(directory, run.state, ruling_of(run.state))  # by another process since
 
     def _take_up(self, run: Run, slots: Devices, overrides: Overrides) -> None:
         """Record this session, settle what earlier ones left running, apply overrides."""
@@ -157,7 +156,9 @@ class Session:
             settle_abandoned(run)
         for each in paces:
             each.look(run.state)
-        conclude(run, ruling)
+        put_on_record(run, ruling)
+        if ruling.decision == "done":
+            run.record(Concluded())
         self.report(run.directory, run.state, "left")
         return ruling
 

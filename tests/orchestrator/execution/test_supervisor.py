@@ -14,6 +14,7 @@ from budgets.events import Owner, Status
 from objectives.api import Measurement
 from orchestrator.execution import api, local, processes, supervisor
 from orchestrator.execution.api import MEASUREMENT, Attempt, Outcome, Report, write_model
+from orchestrator.execution.devices import make_devices
 from orchestrator.execution.local import LocalExecutor
 from orchestrator.execution.supervisor import Lease, Supervision, Watch, lease_deadline
 from tests.orchestrator.execution.conftest import (
@@ -30,12 +31,22 @@ from tests.orchestrator.execution.conftest import (
 Make = Callable[..., Attempt]
 
 
-@pytest.mark.parametrize("by", ["output", "heartbeats", "nothing"])
-def test_silence_is_a_stall_and_output_and_heartbeats_are_none(by: str, make_attempt: Make) -> None:
-    outcome = run_one(make_attempt("chatter", by=by, stall_seconds=1.2))
-    assert outcome.status is (Status.TIMEOUT if by == "nothing" else Status.OK)
-    assert outcome.cause.startswith("stalled" if by == "nothing" else "")
-    assert outcome.seconds > 1.2
+def test_silence_is_a_stall_and_output_and_heartbeats_are_none(make_attempt: Make) -> None:
+    wanted = [
+        make_attempt("chatter", by=by, stall_seconds=1.2)
+        for by in ("output", "heartbeats", "nothing")
+    ]
+    ended: dict[str, Outcome] = {}
+    with LocalExecutor(make_devices(3), NASTY) as executor:
+        for attempt in wanted:
+            executor.submit(attempt)
+        while len(ended) < 3:
+            ended |= {one.attempt_id: one for one in executor.wait(60.0)}
+    *alive, stalled = (ended[attempt.attempt_id] for attempt in wanted)
+    assert [one.status for one in alive] == [Status.OK, Status.OK]
+    assert stalled.status is Status.TIMEOUT
+    assert stalled.cause.startswith("stalled")
+    assert all(one.seconds > 1.2 for one in ended.values())
 
 
 def test_a_tree_over_its_memory_is_out_of_memory(make_attempt: Make) -> None:
