@@ -234,8 +234,10 @@ class Progress:
     def say(self, line: str, end: str = "\n") -> None:
         """Show a message over the line that is shown, which `end` ends."""
         if not self.is_silent:
-            start, width = ("\r", self._columns) if self._shown_at else ("", 0)
-            sys.stderr.write(f"{start}{printable(line):{width}}{end}")
+            width = shutil.get_terminal_size().columns - 1
+            start = f"\r{'':{width}}\r" if self._shown_at else ""
+            cut = printable(line)[:width] if end == "" else printable(line)
+            sys.stderr.write(f"{start}{cut}{end}")
             sys.stderr.flush()
 
     def observe(self, state: RunState, event: Event) -> None:
@@ -249,8 +251,4 @@ class Progress:
         done = "\N{FULL BLOCK}" * int(10 * run.pace.progress)
         counts = f"{run.counts.settled} of {run.counts.planned}"
         line = f"{done.ljust(10, LIGHT)} {counts}. {pace_line(run)}"
-        self.say(line[: self._columns], "\n" if is_over else "")
-
-    @property
-    def _columns(self) -> int:
-        return shutil.get_terminal_size().columns - 1
+        self.say(line, "\n" if is_over else "")

@@ -96,9 +96,8 @@ class CallersExecutor:
         While no trial is open it waits as long as it takes.
         """
         while True:
-            is_full = len(self._open) == self.slots.count
             try:
-                trial = self.ready.get(timeout=0.01 if is_full else max(0.01, timeout_seconds))
+                trial = self.ready.get(timeout=max(0.01, timeout_seconds))
             except Empty:
                 if self._open:
                     return None

@@ -5,8 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
 from budgets.formatting import command, shell_word
-from budgets.plan import Plan
-from budgets.verdict import Point, best_point
+from budgets.verdict import best_point
 from objectives import registry
 from objectives.api import SetupError
 from objectives.space import Knob
@@ -64,8 +63,25 @@ class Configuration:
         return "".join(c if c.isprintable() or c == "\n" else f"\\U{ord(c):08x}" for c in text)
 
 
-def configuration_of(plan: Plan, point: Point) -> Configuration:
-    """Return the point in every form that its objective has, if it can still be loaded."""
+def _value(knob: Knob, unit: float) -> KnobValue:
+    """Return the knob's value at `unit`; the baseline exactly, without a round trip's error."""
+    start, baseline = knob.encode(knob.baseline), knob.typed(knob.baseline)
+    value = baseline if unit == start else knob.decode(unit)
+    moved = (knob.encode(value) if knob.kind == "int" else unit) - start
+    return KnobValue(knob.name, value, baseline, moved)
+
+
+def best_of(run: Run) -> Configuration:
+    """Return what a search recommends, in every form: after a No-Go the baseline.
+
+    Raises ValueError if the run recommends nothing, or nothing yet.
+    """
+    plan = run.plan
+    if plan.search is None:
+        raise ValueError(f"{plan.run_id} is a {plan.phase} run: only a search recommends something")
+    if (point := best_point(run.state, compared=True)) is None:
+        raise ValueError(f"{plan.run_id} recommends nothing yet: no generation is complete")
+    point = plan.space.baseline if standing(run) == "no_go" else point
     spec, knobs = plan.objective, tuple(map(_value, plan.space.knobs, point))
     values = {knob.name: knob.value for knob in knobs}
     try:
@@ -76,27 +92,6 @@ def configuration_of(plan: Plan, point: Point) -> Configuration:
         return Configuration(spec.name, knobs, why=f"It cannot be loaded now: {error}.")
     training = None if moved is None else registry.unusual(moved)
     return Configuration(spec.name, knobs, arguments, training)
-
-
-def _value(knob: Knob, unit: float) -> KnobValue:
-    """Return the knob's value at `unit`; the baseline exactly, without a round trip's error."""
-    start, baseline = knob.encode(knob.baseline), knob.typed(knob.baseline)
-    value = baseline if unit == start else knob.decode(unit)
-    moved = (knob.encode(value) if knob.kind == "int" else unit) - start
-    return KnobValue(knob.name, value, baseline, moved)
-
-
-def best_of(run: Run) -> Configuration:
-    """Return what a search recommends: after a No-Go the baseline.
-
-    Raises ValueError if the run recommends nothing, or nothing yet.
-    """
-    plan = run.plan
-    if plan.search is None:
-        raise ValueError(f"{plan.run_id} is a {plan.phase} run: only a search recommends something")
-    if (point := best_point(run.state, compared=True)) is None:
-        raise ValueError(f"{plan.run_id} recommends nothing yet: no generation is complete")
-    return configuration_of(plan, plan.space.baseline if standing(run) == "no_go" else point)
 
 
 def standing(run: Run) -> Literal["confirmed", "unconfirmed", "no_go"]:

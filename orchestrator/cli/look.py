@@ -201,9 +201,8 @@ def best(
     which = "baseline" if document["standing"] == "no_go" else "best candidate"
     source = (f"{view.plan.run_id}: the {which}.", lines[0])
     if form == "toml":
-        return Answer(document, [own.toml(*source).rstrip("\n")])
-    if form == "flags":
-        line = own.flags()
+        lines = [own.toml(*source).rstrip("\n")]
+    elif form == "flags":
+        lines = [own.flags()]
         print(printable(" ".join(source)), file=sys.stderr)
-        return Answer(document, [line])
     return Answer(document, lines)

@@ -105,13 +105,8 @@ def silence(stream: IO[str]) -> None:
 # Errors
 
 
-OURS = ("budgets", "objectives", "orchestrator")
-
-
 def exit_code(error: Exception) -> int | None:
     """Return the process's exit code; None for a defect, which is shown with its traceback."""
-    if isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] in OURS:
-        return None
     names = (kind.__name__ for kind in type(error).__mro__)
     return next((EXIT_BY_ERROR[name] for name in names if name in EXIT_BY_ERROR), None)
 

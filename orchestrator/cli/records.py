@@ -13,8 +13,7 @@ from typer import Argument, Context, Option
 
 from budgets.formatting import counted, printable, shell_word
 from budgets.ledger import move_command, set_aside_command
-from budgets.storage import document, write_aside
-from orchestrator.cli.options import ROOT, Root, RunName, named_file, reason_of, resolved
+from orchestrator.cli.options import ROOT, Root, RunName, reason_of, resolved
 from orchestrator.cli.output import (
     EXIT_CORRUPT,
     EXIT_STORAGE,
@@ -101,33 +100,21 @@ def amend(
     return Answer(lambda: document_of(view), [said, answer(view).headline, REPEAT])
 
 
-def table(
-    run: RunName = None,
-    root: Root = ROOT,
-    out: Annotated[
-        Path | None, Option("--out", metavar="FILE", help="A .csv or .json; default: print it.")
-    ] = None,
-) -> Answer:
-    """Print or write every evaluation as a row: place, status, score, cost, knobs, metrics."""
+def table(run: RunName = None, root: Root = ROOT) -> Answer:
+    """Print every evaluation as a row of CSV: place, status, score, cost, knobs, metrics."""
     from orchestrator.records.tables import columns_of, export_rows, to_csv
 
     rows = export_rows(load_state(find_run(run, root)))
     columns = columns_of(rows)
-    rows = [{name: row.get(name) for name in columns} for row in rows]
-    text = to_csv(rows, columns)
-    if out is None:
-        return Answer(rows, text.splitlines())
-    is_json = named_file(out, ".csv", ".json").suffix.lower() == ".json"
-    data = document(rows) if is_json else text.encode()
-    write_aside(out, data)
-    return Answer({"file": str(out), "bytes": len(data)}, [f"{out}: {len(data)} bytes"])
+    filled = [{name: row.get(name) for name in columns} for row in rows]
+    return Answer(filled, to_csv(rows, columns).splitlines())
 
 
 def optuna(
     out: Annotated[Path, Option("--out", metavar="FILE", help="A file that is not there yet.")],
     run: RunName = None,
     root: Root = ROOT,
-) -> None:
+) -> Answer:
     """Write a search as an Optuna study: a trial per candidate, for optuna-dashboard.
 
     Its best trial is the best score, not what is recommended.
@@ -138,8 +125,7 @@ def optuna(
     directory = find_run(run, root)
     trials = as_study(Run(load_state(directory), datetime.now(UTC), directory), out)
     look = f"optuna-dashboard sqlite:///{shell_word(str(out.absolute()))}"
-    print_line(f"{counted(trials, 'trial')} written to {out}. Look: {look}")
-    print_line(BEST_TRIAL)
+    return Answer(None, [f"{counted(trials, 'trial')} written to {out}. Look: {look}", BEST_TRIAL])
 
 
 def slurm(

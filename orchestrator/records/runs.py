@@ -137,18 +137,12 @@ def runs_below(root: Path) -> Iterator[Path]:
         inner[:] = sorted(set(kept) - {"eval", "reports"})
 
 
-def recorded_runs(root: Path, phase: Phase, family: str) -> Iterator[tuple[Path, RunState]]:
-    """Yield the runs of a phase whose names begin with `family`, by name."""
-    for path in sorted(ledgers(root, phase, f"{family}-*")):
-        if (state := recorded_state(path.parent)) is not None:
-            yield path.parent, state
-
-
 def finished_runs(root: Path, phase: Phase, family: str) -> Iterator[Result]:
-    """Yield those of `recorded_runs` that are concluded."""
-    for directory, state in recorded_runs(root, phase, family):
-        if state.concluded is not None:
-            yield Result(directory, state, ruling_of(state))
+    """Yield the concluded runs of a phase whose names begin with `family`, by name."""
+    for path in sorted(ledgers(root, phase, f"{family}-*")):
+        state = recorded_state(path.parent)
+        if state is not None and state.concluded is not None:
+            yield Result(path.parent, state, ruling_of(state))
 
 
 def find_run(run: str | None, root: Path, *phases: Phase) -> Path:

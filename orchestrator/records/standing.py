@@ -31,7 +31,6 @@ class Standing:
 
     kind: Kind
     whose: str  # the kind, and the process or machine that has it: `running (pid 7)`
-    host: str  # the machine that has it, if it is another one
     ruling: Ruling
 
     @property
@@ -49,13 +48,13 @@ def standing_of(state: RunState, now: datetime) -> Standing:
     """Return how a run stands, by its records and its process."""
     ruling = ruling_of(state)
     kind = _kind(state, ruling, now)
-    whose, host = str(kind), ""
+    whose = str(kind)
     if kind == "running":
         whose = f"running (pid {state.opened[-1].owner.pid})"
     elif kind not in OVER and not _is_here(state):
         host, ago = state.opened[-1].host, duration(_silent_seconds(state, now))
         whose = f"{whose.replace('elsewhere', 'running')} on {host}, last record {ago} ago"
-    return Standing(kind, whose, host, ruling)
+    return Standing(kind, whose, ruling)
 
 
 def goes_on(state: RunState, now: datetime) -> bool:
