@@ -76,7 +76,8 @@ def _answer(run: Run, title: str, mood: Mood, step: Step, sentence: str, **said:
         found = "Nothing: no evaluation has a score."
     cost = f"{'; '.join([text.counts(run), *text.balances(run)])}."
     own = {"found": found, "sure": sure, "cost": cost, "next": step[0]} | said
-    return Answer(title=title, mood=mood, sentence=sentence, commands=tuple(filter(None, step[1:])), **own)
+    known = tuple(filter(None, step[1:]))
+    return Answer(title=title, mood=mood, sentence=sentence, commands=known, **own)
 
 
 # Not over

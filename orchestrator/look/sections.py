@@ -119,8 +119,8 @@ def _failed(statuses: Mapping[str, int]) -> str:
 
 def _conditions(run: Run, found: CampaignReport) -> Iterator[Block]:
     yield (
-        f"{sentence_case(better_when(run.plan.direction))} (score); positive gains are better. Gains "
-        "of factors are averages over the other factors, as shares of the first control's mean. "
+        f"{sentence_case(better_when(run.plan.direction))} (score); positive gains are better. "
+        "Gains of factors are averages over the others, as shares of the first control's mean. "
         f"Of the gains beyond chance at most {found.rate:.0%} are chance."
     )
     rows = []

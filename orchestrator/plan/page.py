@@ -166,12 +166,12 @@ def _by_formula(plan: Plan) -> dict[str, float] | None:
         return None
     shape, devices = plan.resolved, plan.devices.count
     generations = [(shape.per_generation, shape.per_generation)] * shape.generations
-    needs = expected(generations, plan.calibration, devices)
+    device_hours, hours = expected(generations, plan.calibration, devices)
     return {
         "evals_per_hour": 3600 / plan.calibration.median_seconds,  # of one device
-        "device_hours": needs.device_hours,
-        "ideal_hours": needs.device_hours / devices,
-        "barrier_hours": needs.hours,
+        "device_hours": device_hours,
+        "ideal_hours": device_hours / devices,
+        "barrier_hours": hours,
     }
 
 
