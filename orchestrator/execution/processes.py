@@ -55,9 +55,11 @@ def descendants(root: int) -> list[int]:
     """
     found = [root]
     for pid in found:  # grows during the loop
-        for children in Path(f"/proc/{pid}/task").glob("*/children"):
-            with suppress(*_GONE):
-                found += map(int, children.read_text().split())
+        with suppress(*_GONE):
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                with suppress(*_GONE):
+                    children = Path(f"/proc/{pid}/task/{thread}/children").read_text()
+                    found += map(int, children.split())
     return found[1:]
 
 
