@@ -47,7 +47,7 @@ KEPT = (
 LEFT = ("--set=search.", "--set=evaluation.seed=")
 """Beginnings of what another command on the same objective takes over; not of `LEFT`."""
 
-COMMANDS = ("phase1", "phase2", "run", "calibrate", "check", "knobs", "proxy")
+COMMANDS = ("phase1", "phase2", "run", "calibrate", "check", "knobs", "proxy", "memory")
 AGAIN, SEARCH = "repeat the command that began it", "Search over these knobs."
 
 
@@ -76,8 +76,7 @@ def _answer(run: Run, title: str, mood: Mood, step: Step, sentence: str, **said:
         found = "Nothing: no evaluation has a score."
     cost = f"{'; '.join([text.counts(run), *text.balances(run)])}."
     own = {"found": found, "sure": sure, "cost": cost, "next": step[0]} | said
-    known = tuple(filter(None, step[1:]))
-    return Answer(title=title, mood=mood, sentence=sentence, commands=known, **own)
+    return Answer(title=title, mood=mood, sentence=sentence, commands=step[1:], **own)
 
 
 # Not over
@@ -190,9 +189,9 @@ def after_the_verdict(run: Run) -> Step:
         run_id = f"{plan.run_id[:NAME_CHARACTERS]}-max"
         said = f"Search longer, with {TIERS['phase1', 'max'].evaluations} evaluations."
         another = _of_objective(run, "phase1", "--tier", "max", *seed, "--run-id", run_id)
-        return said, another
+        return said, *another
     said = "Check which knobs move the score at all before you search again."
-    return said, _of_objective(run, "check", "knobs")
+    return said, *_of_objective(run, "check", "knobs")
 
 
 # Over without a verdict
@@ -245,7 +244,7 @@ def _calibration(run: Run) -> Answer | None:
     sentence = f"{what} of the baseline: {own.mean:.5g}, mean of {seeds}."
     found = f"One evaluation takes {duration(run.eval_seconds or 0.0)}."
     plan = _of_objective(run, "plan")
-    step = "Plan a search: its time and the gain that it could show.", plan
+    step = "Plan a search: its time and the gain that it could show.", *plan
     return _answer(run, "Baseline measured", "good", step, sentence, found=found, sure=sure)
 
 
@@ -329,22 +328,19 @@ def beginning(run: Run) -> tuple[str, ...]:
     return (command(*chain(*kept)),) if kept else ()
 
 
-def _of_objective(run: Run, *words: str) -> str:
+def _of_objective(run: Run, *words: str) -> tuple[str, ...]:
     """Return another command for what the last one on record tunes, on its devices.
 
-    FILE stands for settings that may be secret. Empty where Python began the run.
+    Empty without one, as after a search in Python: there another call follows.
     """
-    if not any(one.command for one in run.state.opened):
-        return ""
-    known = _recorded(run)
-    said = {"=".join(one): one for one in known if one[0] not in COMMANDS}
-    kept = [
+    said = {"=".join(one): one for one in _recorded(run) if one[0] not in COMMANDS}
+    kept = (
         one
         for option, one in said.items()
         if not option.startswith("-") or (option.startswith(KEPT) and not option.startswith(LEFT))
-    ]
-    return command(*words, *chain(*kept), *["FILE"] * (not known))
+    )
+    return (command(*words, *chain(*kept)),) if _recorded(run) else ()
 
 
 def _search(run: Run, said: str = SEARCH) -> Step:
-    return said, _of_objective(run, "phase1", "--tier", "target")
+    return said, *_of_objective(run, "phase1", "--tier", "target")

@@ -127,7 +127,7 @@ def test_a_closure_interrupted_or_killed_goes_on_and_another_one_is_refused(
     assert ours.essence["results"] == theirs.essence["results"]
     assert (ours.sessions, ours.is_concluded) == (3, True)
     product.verify("mine")
-    assert product.json("report mine")["answer"]["commands"] == []  # none could name a closure
+    assert product.json("report mine")["answer"]["commands"] == []  # another call follows
     refused = said(product, CLOSURE, 0.4, 0.05, code=1)
     assert "settings.code.loss" in refused.splitlines()[-1]
 

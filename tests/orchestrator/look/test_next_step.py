@@ -37,6 +37,7 @@ def decided(plan: Any = None, **outcomes: Any) -> RunState:
 
 def advised(state: RunState) -> str:
     """The first command that follows from the verdict."""
+    state.opened[-1] = replace(state.opened[-1], command=("phase1", "--objective", "toy"))
     return after_the_verdict(Run(state, NOW))[1]
 
 
