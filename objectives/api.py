@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from objectives.settings import Settings, parse
 from objectives.space import SearchSpace
@@ -26,14 +26,7 @@ Count = Annotated[int, Field(ge=0, lt=2**63)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-def _number(value: Any) -> Any:
-    """Refuse text and truth values, which pydantic would make numbers of."""
-    if isinstance(value, str | bytes | bool):
-        raise ValueError(f"expected a number, got {type(value).__name__}")
-    return value
-
-
-Score = Annotated[float, BeforeValidator(_number)]
+Score = Annotated[float, Field(strict=True)]  # neither text nor a truth value
 
 
 class ObjectiveError(Exception):

@@ -13,11 +13,7 @@ PARTIAL = ".partial"  # ending of a file that is being replaced
 
 def cache_directory() -> Path:
     """Return the user's cache directory for this project; it need not exist."""
-    try:
-        root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    except RuntimeError:  # a user without a home
-        root = os.devnull  # nothing can be written below it
-    return Path(root) / "cmaes-orchestrator"
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "cmaes-orchestrator"
 
 
 def absolute(path: Any) -> str:
@@ -46,7 +42,7 @@ def read_toml(file: Path, place: str) -> dict[str, Any]:
     """Return the content of a TOML file. Raises ValueError beginning with `place`."""
     try:
         return tomllib.loads(read_text(file, place))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{place} is not a TOML file: {error}") from error
 
 

@@ -75,9 +75,6 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
         yield user.file
         yield from files_of_module(user.module, (self.directory,))
 
-    def import_places(self, scripts: Collection[Path]) -> Collection[Path]:  # noqa: ARG002
-        return (self.directory,)  # the only place that its imports are looked up in
-
     def arguments(self, knobs: Knobs) -> tuple[str, ...]:
         """Return `lr=0.003`, one word a knob."""
         return tuple(f"{name}={value!r}" for name, value in self.space.rounded(knobs).items())
@@ -99,12 +96,12 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
         """Call the function. Its own exceptions come as they are."""
         self.require_same_sources()
         own, config, user = self.space.rounded(knobs), self.config, self.user()
-        budget = () if config.budget is None else (config.budget,)
         facts = {"function": self.name, "file": str(user.file), "code": self.code}
         record(None, context, {**facts, "program_python": platform.python_version()})
         with surroundings(user, context.directory), beating(context.heartbeat):
             function, began = self.function(user), time.perf_counter()
-            value = function(own, seed, *budget, **deepcopy(config.fixed))
+            given = called_with(function, config.fixed, own, seed, config.budget)
+            value = function(*given, **deepcopy(config.fixed))
             return measurement_of(value, time.perf_counter() - began)
 
     def user(self) -> UserFunction:
@@ -218,14 +215,16 @@ def require_import(user: UserFunction, words: tuple[str, ...], code: str) -> Non
 
 def problem_of(user: UserFunction, words: Sequence[str]) -> str:
     """Import the function in this process; return why it cannot be called, or nothing."""
-    given = [word for word in words if not word.endswith("=")]
+    fixed = [word[:-1] for word in words if word.endswith("=")]
+    budget = "budget" if "budget" in words else None
     try:
         with tempfile.TemporaryDirectory() as scratch, surroundings(user, Path(scratch)):
             function = imported(user)
         with suppress(ValueError):  # it is not written in Python: nothing to check
             wanted = signature(function)
             try:
-                wanted.bind(*given, **dict.fromkeys(word[:-1] for word in words[len(given) :]))
+                given = called_with(function, fixed, "knobs", "seed", budget)
+                wanted.bind(*given, **dict.fromkeys(fixed))
             except TypeError as error:
                 called = f"({', '.join(words)})"
                 return f"{user.function}{wanted} cannot be called with {called}: {error}"
@@ -241,6 +240,17 @@ def problem_of(user: UserFunction, words: Sequence[str]) -> str:
 
 
 # Calling it
+
+
+def called_with(
+    function: Callable[..., Any], fixed: Collection[str], knobs: Any, seed: Any, budget: Any
+) -> tuple[Any, ...]:
+    """Return what it is called with: a budget of None only if it cannot do without."""
+    if budget is None:
+        with suppress(TypeError, ValueError):  # ValueError: it is not written in Python
+            signature(function).bind(knobs, seed, **dict.fromkeys(fixed))
+            return knobs, seed
+    return knobs, seed, budget
 
 
 @contextmanager

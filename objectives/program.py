@@ -10,6 +10,7 @@ import ast
 import os
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from glob import iglob
@@ -33,7 +34,6 @@ BUDGET = "budget"
 """The setting that says how long a program trains, in whatever unit it takes."""
 
 MOST_BYTES = 64 << 20  # of pinned sources
-MOST_NAMED = 3  # files that a message names
 IGNORED = frozenset({"__pycache__", "node_modules", "site-packages", "wandb", "venv"})
 """Directories without the user's own source, beside those whose names begin with a dot."""
 
@@ -75,7 +75,8 @@ class ProgramObjective(Objective, Generic[Config]):
 
     def _pinned(self) -> Self:
         found = set(self.program_files())
-        scripts = {file.parent for file in found if file.suffix == ".py"}
+        places = {self.directory, self.directory / "src"}  # where modules of the user's are found
+        places |= {file.parent for file in found if file.suffix == ".py"}
         for pattern in self.config.sources:
             more = matching(self.directory, pattern)
             if not more and pattern not in type(self.config).model_fields["sources"].default:
@@ -83,12 +84,8 @@ class ProgramObjective(Objective, Generic[Config]):
                     f"{self.name} settings: sources: there is no {pattern} in {self.directory}"
                 )
             found |= more
-        code = hashes(self.directory, with_imports(found, self.import_places(scripts)))
+        code = hashes(self.directory, with_imports(found, places))
         return replace(self, config=self.config.model_copy(update={"code": code}))
-
-    def import_places(self, scripts: Collection[Path]) -> Collection[Path]:
-        """Folders in which a program with scripts in those folders finds the user's modules."""
-        return {self.directory, self.directory / "src", *scripts}
 
     @property
     def directory(self) -> Path:
@@ -227,14 +224,13 @@ def require_same(pinned: Mapping[str, str], directory: Path) -> None:
     if changed:
         raise SetupError(
             f"the sources in {directory} have changed since the run was planned: "
-            f"{', '.join(changed[:MOST_NAMED])}{', ...' * (len(changed) > MOST_NAMED)}. Put them "
-            "back and repeat the command, or begin another run with --run-id"
+            f"{', '.join(changed)}. Put them back and repeat the command, or begin another run "
+            "with --run-id"
         )
 
 
-def _digest(file: Path) -> str | None:
-    """Return the SHA-256 (hex) of a file; None if it cannot be read."""
-    try:
+def _digest(file: Path) -> str:
+    """Return the SHA-256 (hex) of a file; nothing if it cannot be read."""
+    with suppress(OSError):
         return sha256(file.read_bytes()).hexdigest()
-    except OSError:
-        return None
+    return ""

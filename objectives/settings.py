@@ -94,14 +94,13 @@ def fault_in_words(fault: ErrorDetails, place: str) -> str:
     if fault["type"] in {"int_type", "float_type"}:
         message = "expected a whole number" if fault["type"] == "int_type" else "expected a number"
     if fault["type"] in {"tuple_type", "list_type"}:
-        example = f", such as {json.dumps(given.split())}" if isinstance(given, str) else ""
-        message = f"expected a list{example}"
+        message = "expected a list"
     return f"{place}: {message}, got {shown(given)}"
 
 
-def shown(value: object, most: int = LONGEST_SHOWN) -> str:
+def shown(value: object) -> str:
     """Return a value as a message repeats it."""
-    return cut(repr(value), most)
+    return cut(repr(value), LONGEST_SHOWN)
 
 
 def cut(text: str, most: int) -> str:

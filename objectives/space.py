@@ -112,14 +112,6 @@ class Knob(BaseModel):
         return edge if abs(unit - edge) < 1e-9 else unit  # a bound is inside despite rounding
 
 
-VALUES: Mapping[Kind, str] = {
-    "log10": "values above 0",
-    "sigmoid01": "values between 0 and 1",
-    "tanh11": "values between -1 and 1",
-}
-"""What knobs of a kind may take; the others take any."""
-
-
 class DeclaredKnob(BaseModel):
     """One entry of a setting `knobs`: `lr = {kind = "log10", min = 1e-4, max = 0.1, ...}`."""
 
@@ -149,9 +141,8 @@ class DeclaredKnob(BaseModel):
             message = in_words(error).removeprefix(f"knob {name}: ")
             raise ValueError(f"knobs.{name}: {message}") from error
         except (ValueError, ArithmeticError) as error:  # log10(0), atanh(1)
-            range_ = f"{self.min:g} to {self.max:g}"
             raise ValueError(
-                f"knobs.{name}: {range_} is not a range: {self.kind} takes {VALUES[self.kind]}"
+                f"knobs.{name}: {self.min:g} to {self.max:g} is not a range of a {self.kind} knob"
             ) from error
 
 
