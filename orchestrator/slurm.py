@@ -7,7 +7,6 @@ whose pattern leaves no room for another one. The lines of `slurm.setup` are the
 import os
 import re
 import shlex
-import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from math import ceil
@@ -220,15 +219,10 @@ def files_of(export: Export) -> dict[str, str]:
 
 
 def write(directory: Path, files: Mapping[str, str]) -> None:
-    """Write the files, all or none. Raises ValueError if `directory` is there already."""
+    """Write the files, the script that submits last. Raises ValueError if `directory` exists."""
     if directory.exists():
         raise ValueError(f"{directory} is there already: name another directory with --out")
-    aside = directory.with_name(f".{directory.name}.{os.getpid()}")
-    try:
-        for path, text in files.items():
-            (aside / path).parent.mkdir(parents=True, exist_ok=True)
-            (aside / path).write_text(text)
-        (aside / SUBMIT).chmod(0o755)
-        aside.rename(directory)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
+    for path in sorted(files, key=SUBMIT.__eq__):
+        (directory / path).parent.mkdir(parents=True, exist_ok=True)
+        (directory / path).write_text(files[path])
+    (directory / SUBMIT).chmod(0o755)

@@ -119,16 +119,15 @@ def _prior(
         source = measure(state)
     except ValueError:  # none of its evaluations was healthy
         return None
-    work = here = 1.0
+    factor, is_other_count = 1.0, there.count != devices.count
     if is_other := plan.objective_fingerprint != objective.fingerprint:
         flops, work = (
             objective.flops(),
             median(s.train_flops + s.eval_flops for s in source.samples),
         )
-        here = flops.total if flops is not None else 0.0
-    if not here or not work:
-        return None
-    factor, is_other_count = here / work, there.count != devices.count
+        if flops is None or not work:
+            return None
+        factor = flops.total / work
     # on fewer seeds than devices they were not all busy
     is_like = factor == 1 and not is_other_count and there.count <= len(source.samples)
     time = scaled(source, factor, 1.0 if is_like else UNMEASURED)
