@@ -237,25 +237,18 @@ def memory_of(states: Mapping[int, RunState]) -> dict[str, Any]:
     if is_one:
         sizes, share = [0, *sizes], SAFE_SHARE_OF_ONE
     each, base = linear_regression(sizes, [*[0.0] * is_one, *peaks.values()])
+    largest = None  # the peak does not grow with the size
+    if each > 0:  # a power of two, or 0
+        most = int(max(0.0, min((share * memory - base) / each, 2**62)))
+        largest = 1 << (most.bit_length() - 1) if most else 0
     return {
         "peak_bytes": {str(size): peak for size, peak in peaks.items()},
         "base_bytes": base,
         "bytes_each": each,
         "safe_share": share,
         "memory_bytes": memory,
-        "largest": largest_batch(base, each, share * memory),
+        "largest": largest,
     }
-
-
-def largest_batch(base: float, each: float, room: float) -> int | None:
-    """Return the largest power of two whose peak, base + each * size, keeps within `room`.
-
-    0 if not even 1 does; None if the peak does not grow with the size.
-    """
-    if each <= 0:
-        return None
-    most = int(min((room - base) / each, 2**62))
-    return 0 if most < 1 else 1 << (most.bit_length() - 1)
 
 
 def memory_page(found: Mapping[str, Any]) -> str:
