@@ -55,7 +55,7 @@ def campaign(product: Product, executor: str, *deeds: str, code: int = 0) -> lis
     )
     product.write("rude.py", RUDE)
     product.write("rude.toml", CAMPAIGN.format(conditions) + KNOBS)
-    priced = "--assume-eval-seconds 1 --set evaluation.limit_seconds=4"
+    priced = "--assume-eval-seconds 1 --set evaluation.limit_seconds=2"
     product(f"run rude.toml {priced} {executor}", code=code)
     product.verify("rude")
     attempts = product.books("rude").attempts

@@ -160,7 +160,7 @@ def test_a_killed_process_changes_nothing_that_the_run_finds(
 ) -> None:
     """Without its driver a run waits for the command; without any other process it goes on."""
     run = product.folder / "artifacts/cmaes/phase1/run"
-    command = f"{SEARCH} {executor} --set seconds=0.1"
+    command = f"{SEARCH} {executor} --set seconds=0.06"
     process = product.start(command)
     found: dict[str, int] = {}
 

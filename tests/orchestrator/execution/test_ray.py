@@ -34,7 +34,8 @@ def cluster(_importable: None) -> Iterator[Any]:
     set_environment(own_token=True)
     from ray.cluster_utils import Cluster
 
-    head = {"num_cpus": 1, "include_dashboard": False}
+    often = {"health_check_period_ms": 200}  # so that a dead node is noticed soon
+    head = {"num_cpus": 1, "include_dashboard": False, "_system_config": often}
     nodes = Cluster(initialize_head=True, head_node_args=head)
     nodes.add_node(num_cpus=1)
     yield nodes
@@ -80,7 +81,7 @@ def signal_all(found: list[psutil.Process], signum: signal.Signals) -> None:
 @pytest.fixture
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """The patience with a silent node is short."""
-    for name, seconds in (("LEASE", 4.0), ("SILENT", 2.0), ("MARGIN", 3.0)):
+    for name, seconds in (("LEASE", 4.0), ("SILENT", 2.0), ("MARGIN", 0.5)):
         monkeypatch.setattr(ray, f"{name}_SECONDS", seconds)
 
 
