@@ -73,26 +73,21 @@ def crash_rate(state: RunState, generation: Batch) -> Fired | None:
     So it fires as soon as the rate can no longer stay below its limit. Lost attempts do not count,
     nor do NaNs of extreme candidates or those for which `sustained_nan` fires.
     """
-    limits = state.plan.thresholds
     nans = [] if sustained_nan(state, generation) else unexplained(state, generation)
     count = sum(one.status is not Status.NAN or one in nans for one in generation.failed)
-    return _too_many(
-        "crash_rate", generation, count, limits.crash_rate_pause, limits.crash_count_pause
-    )
+    return _too_many("crash_rate", state, generation, count)
 
 
 def sustained_nan(state: RunState, generation: Batch) -> Fired | None:
     """NaNs of candidates that are not extreme, of all evaluations planned for the generation."""
-    limits, count = state.plan.thresholds, len(unexplained(state, generation))
-    return _too_many(
-        "sustained_nan", generation, count, limits.nan_rate_pause, limits.nan_count_pause
-    )
+    return _too_many("sustained_nan", state, generation, len(unexplained(state, generation)))
 
 
-def _too_many(rule: str, generation: Batch, count: int, most: float, least: int) -> Fired | None:
-    """Fires for a larger share than `most`, and at least `least` evaluations."""
-    rate = count / generation.planned
-    if rate <= most or count < least:
+def _too_many(rule: str, state: RunState, generation: Batch, count: int) -> Fired | None:
+    """Fires for a larger share of the generation, and at least as many, as the thresholds allow."""
+    limits, rate = state.plan.thresholds, count / generation.planned
+    most = limits.crash_rate_pause
+    if rate <= most or count < limits.crash_count_pause:
         return None
     return _fired(rule, generation.number, rate, most, {"failed": count})
 
