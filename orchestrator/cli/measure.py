@@ -193,8 +193,6 @@ def _planned(config: Any, run: Any) -> dict[str, Any]:
         "steps": plan.steps,
         "tokens": plan.tokens,
         "train_flops": plan.train,
-        "flops_per_token": flops.parts(config),
-        "parameters": flops.parameters(config),
         "checkpoint_bytes": size,
         "disk_bytes": size * (run.most_kept + 1),
     }

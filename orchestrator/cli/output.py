@@ -1,6 +1,5 @@
 """What a command prints: its answer, or one line about an error; and the exit code of either."""
 
-import errno
 import os
 import sys
 from collections.abc import Iterable
@@ -86,15 +85,14 @@ def print_markdown(text: str) -> None:
                     column.overflow = "fold"
                 yield from console.render(table, room)
 
-    class Page(Markdown):
-        elements = {**Markdown.elements, "table_open": Whole}  # noqa: RUF012 - as rich declares it
-
+    page = Markdown(text)
+    page.elements = {**Markdown.elements, "table_open": Whole}  # type: ignore[misc]
     width = None if sys.stdout.isatty() else 110
     # `:train:` in a name is not an emoji
     own = Console(width=width, emoji=False)
     # a reader that leaves changes no exit code
     own.on_broken_pipe = lambda: silence(sys.stdout)  # type: ignore[method-assign]
-    own.print(Page(text), crop=False)
+    own.print(page, crop=False)
 
 
 def silence(stream: IO[str]) -> None:
@@ -125,8 +123,6 @@ def in_words(error: Any) -> str:
         from objectives.api import missing_package
 
         said = missing_package(error.name)
-    elif isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        said += ". Make room and repeat the command; nothing paid is lost"
     elif isinstance(error, OSError) and isinstance(error.filename, str):
         place = error.filename2 or error.filename
         said = f"cannot use {place}: {error.strerror}. Name another --runs-dir or --out"
