@@ -17,8 +17,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Annotated, Any
+from zipfile import is_zipfile
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -175,8 +175,10 @@ class Loop:
         if self.manifest.checkpoints:
             path = self.directory / list(self.manifest.checkpoints)[-1]
             try:  # on the CPU: the state of a random generator must stay there
+                if not is_zipfile(path):
+                    raise EOFError
                 saved = torch.load(path, map_location="cpu", weights_only=True)
-            except (RuntimeError, EOFError, LookupError, UnpicklingError) as error:
+            except (RuntimeError, EOFError, LookupError) as error:
                 raise ValueError(
                     f"{path} is damaged: delete it to resume from the checkpoint before"
                 ) from error
