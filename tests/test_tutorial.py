@@ -19,7 +19,9 @@ QUICK = {
     "$ orchestrator explain\n": "$ orchestrator explain --objective sphere\n",
     "orchestrator calibrate": f"orchestrator calibrate {OBJECTIVE}",
     "plan --tier target": f"plan --tier target {OBJECTIVE}",
-    "$ orchestrator phase1 --tier target\n": (f"$ orchestrator phase1 --tier target {OBJECTIVE}\n"),
+    "$ orchestrator phase1 --tier target\n": (
+        f"$ orchestrator phase1 --tier target --set search.generations=8 {OBJECTIVE}\n"
+    ),
     "--tier min --from target-nanochat-s1\n": (
         f"--tier min --set search.generations=2 --from target-sphere-s1 {OBJECTIVE}\n"
     ),
