@@ -173,6 +173,9 @@ class Thresholds(PlanPart):
 
     crash_rate_pause: float = Field(default=0.10, ge=0, le=1)  # more failures or NaNs pause
     crash_count_pause: int = Field(default=2, ge=1)  # ... if a generation has so many
+    crash_level: float | None = Field(
+        default=None, gt=0, lt=0.5
+    )  # pools generations, at this level
     edge: float = Field(default=0.005, ge=0, le=0.5)  # of a knob's range: nearer an end is extreme
     time_drift_pause: float = Field(default=2.0, gt=0)  # times the calibrated median (CPU on a CPU)
     time_drift_floor_seconds: float = Field(default=1.0, ge=0)  # a shorter time is not judged

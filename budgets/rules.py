@@ -6,6 +6,7 @@ alone, which `orchestrator.look.text` puts in words. Limits are in `plan.Thresho
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import floor
 from statistics import fmean, median
 from typing import Literal
 
@@ -13,7 +14,7 @@ from budgets.accounts import Accounts, Refusal
 from budgets.events import Facts, Fired, Settled, Status
 from budgets.ledger import LEAST_FREE_BYTES
 from budgets.measurements import noise
-from budgets.plan import Source
+from budgets.plan import Plan, Source
 from budgets.schedule import (
     blocking_batches,
     expected,
@@ -23,6 +24,7 @@ from budgets.schedule import (
     search_is_over,
 )
 from budgets.state import Batch, Evaluation, RunState
+from budgets.stats import at_least, lowest_rate
 
 OVERRIDABLE = ("go", "unproven_knobs", "crash_rate", "sustained_nan", "runaway_time", "patience")
 """Rules that a person may override. The others name something to repair, or a cap to amend."""
@@ -71,11 +73,33 @@ def crash_rate(state: RunState, generation: Batch) -> Fired | None:
     """Failed evaluations, of all that are planned for the generation.
 
     So it fires as soon as the rate can no longer stay below its limit. Lost attempts do not count,
-    nor do NaNs of extreme candidates or those for which `sustained_nan` fires.
+    nor do NaNs of extreme candidates or those for which `sustained_nan` fires. With `crash_level`
+    the generations since the last override are judged together: it fires where the rate is above
+    the limit with that confidence.
     """
+    limits = state.plan.thresholds
+    if limits.crash_level is None:
+        return _too_many("crash_rate", state, generation, _crashes(state, generation))
+    overridden = (one.generation for one in state.overridden if one.rule == "crash_rate")
+    pool = state.generations[max(overridden, default=-1) + 1 :]
+    count, planned = sum(_crashes(state, one) for one in pool), sum(one.planned for one in pool)
+    lowest, most = lowest_rate(count, planned, limits.crash_level), limits.crash_rate_pause
+    if count < limits.crash_count_pause or lowest <= most:
+        return None
+    facts = Facts(failed=count, planned=planned)
+    return _fired("crash_rate", generation.number, lowest, most, facts)
+
+
+def _crashes(state: RunState, generation: Batch) -> int:
     nans = [] if sustained_nan(state, generation) else unexplained(state, generation)
-    count = sum(one.status is not Status.NAN or one in nans for one in generation.failed)
-    return _too_many("crash_rate", state, generation, count)
+    return sum(one.status is not Status.NAN or one in nans for one in generation.failed)
+
+
+def paused_by_chance(plan: Plan, rate: float) -> float:
+    """How often `crash_rate` pauses a search somewhere, if evaluations fail at that rate."""
+    limits, count = plan.thresholds, plan.resolved.per_generation
+    least = max(limits.crash_count_pause, floor(limits.crash_rate_pause * count) + 1)
+    return 1 - (1 - at_least(least, count, rate)) ** plan.resolved.generations
 
 
 def sustained_nan(state: RunState, generation: Batch) -> Fired | None:

@@ -136,6 +136,26 @@ def better(share: float) -> str:
     return f"{digits}% {'worse' if share < 0 else 'better'}"
 
 
+# Rates
+
+
+def at_least(count: int, trials: int, rate: float) -> float:
+    """The probability that something with that rate happens so often, or more often."""
+    from scipy.special import bdtrc
+
+    return float(bdtrc(count - 1, trials, rate))
+
+
+def lowest_rate(count: int, trials: int, level: float) -> float:
+    """The rate that is missed with probability `level` by a true rate below it; exact.
+
+    C. J. Clopper and E. S. Pearson, Biometrika 26 (1934) 404-413.
+    """
+    from scipy.special import betaincinv
+
+    return float(betaincinv(count, trials - count + 1, level)) if count else 0.0
+
+
 # Power of a one-sided paired t test: a tail of the noncentral t
 
 

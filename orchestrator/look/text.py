@@ -244,7 +244,9 @@ def rule(state: RunState, one: Fired) -> str:
     batch = next((each for each in named if name or each.number == one.generation), None)
     if batch is not None:
         failed = {f"{end.status} ({end.cause})" for end in batch.failed}
-        facts |= {"planned": batch.planned, "causes": "; ".join(sorted(failed)[:3])}
+        facts = {"planned": batch.planned, "causes": "; ".join(sorted(failed)[:3])} | facts
+        if "planned" in one.facts:
+            where = "the generations so far"
     if batch is not None and "seed" in facts:
         ends = (own.settled for own in batch.attempts[int(facts["candidate"]), int(facts["seed"])])
         causes = [end.cause for end in ends if end is not None and end.status is Status.LOST]

@@ -12,6 +12,7 @@ from typing import Literal, get_args
 
 from budgets.formatting import PROGRAM, duration, plain, table
 from budgets.plan import Caps, Devices, Frozen, Plan, Tier
+from budgets.rules import paused_by_chance
 from budgets.schedule import expected
 from budgets.tiers import INTENT
 from objectives.api import Objective, SetupError
@@ -276,6 +277,11 @@ def _planned(tier: TierPage) -> str:
     plan, wanted = tier.plan, tier.plan.confirmation
     assert plan.tier is not None, "a search has one"
     said = [INTENT[plan.phase, plan.tier], f"as written {plan.nominal.in_words}", *plan.reasons]
+    if plan.thresholds.crash_level is None:
+        one, three = (f"{paused_by_chance(plan, rate):.0%}" for rate in (0.01, 0.03))
+        said.append(
+            f"where 1 % of evaluations fail, {one} of such searches pause, and {three} at 3 %"
+        )
     if wanted is not None and (longer := wanted.long_run):
         more = f"after a Go {2 * wanted.long_run_seeds} evaluations, {longer.name}"
         took = tier.forecast

@@ -6,7 +6,7 @@ import pytest
 
 from budgets.events import Fired, Overridden, Reserved, Status
 from budgets.plan import Caps, Devices, Envelope, SearchPlan, Thresholds
-from budgets.rules import judge
+from budgets.rules import judge, paused_by_chance
 from orchestrator.look import text
 from tests.budgets.conftest import Story, make_story, settled
 
@@ -66,6 +66,37 @@ def test_failures_of_one_generation(
     ask(story, *ends[:failures])
     assert (rule in firing(story)) == fires
     assert not fires or getattr(fired(story, rule), "observed", None) == failures / population
+
+
+@pytest.mark.parametrize(
+    ("failures", "fires"),
+    [
+        ((2, 0, 0), []),  # 4.6 % from 2 of 8, at level 5 %
+        ((3, 0, 0), [0]),  # 11.1 % from 3 of 8
+        ((1, 1, 4), [2]),  # 11.5 % from 6 of 24
+        ((3, 1, 2), [0]),  # only what comes after the override counts
+    ],
+)
+def test_pooled_generations_pause_by_a_bound_of_their_rate(
+    failures: tuple[int, ...], fires: list[int]
+) -> None:
+    story, at = make_story(**plan(thresholds=Thresholds(crash_level=0.05))), list[int]()
+    for number, count in enumerate(failures):
+        ask(story, *count * [ERROR], *(8 - count) * [1.0])
+        if "crash_rate" in firing(story):
+            at.append(number)
+            waive(story, "crash_rate", number)
+            assert firing(story) == []
+        story.tell()
+    assert at == fires
+
+
+def test_how_often_chance_alone_pauses_a_search() -> None:
+    """Two or more of 8 fail in 0.27 % of generations at a rate of 1 %, in 2.2 % at 3 %."""
+    planned = make_story(**plan()).state.plan
+    count = planned.resolved.generations
+    for rate, once in ((0.01, 0.002690), (0.03, 0.022341)):
+        assert paused_by_chance(planned, rate) == pytest.approx(1 - (1 - once) ** count, rel=1e-3)
 
 
 @pytest.mark.parametrize(
