@@ -244,7 +244,8 @@ def rule(state: RunState, one: Fired) -> str:
     batch = next((each for each in named if name or each.number == one.generation), None)
     if batch is not None:
         failed = {f"{end.status} ({end.cause})" for end in batch.failed}
-        facts = {"planned": batch.planned, "causes": "; ".join(sorted(failed)[:3])} | facts
+        facts |= {"planned": batch.planned, "causes": "; ".join(sorted(failed)[:3])}
+        facts |= one.facts
         if "planned" in one.facts:
             where = "the generations so far"
     if batch is not None and "seed" in facts:
