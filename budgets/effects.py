@@ -63,7 +63,8 @@ def campaign_report(state: RunState, *, is_over: bool) -> CampaignReport:
     found = {"effect": _effects, "condition": _against_controls}
     for kind, compared in found.items():
         named = list(compared(campaign, scores, state.plan.sign))
-        flags = believed([one.chance for _, _, one in named], rate if is_over else -1.0)
+        judging = rate if is_over else -1.0  # below 0 nothing is found
+        flags = believed([one.chance for _, _, one in named], judging)
         gains += [NamedGain(kind, *one, flag) for one, flag in zip(named, flags, strict=True)]
     return CampaignReport(
         seeds=campaign.seeds, rate=rate, is_over=is_over, rows=tuple(rows), gains=tuple(gains)

@@ -69,7 +69,7 @@ class Noise:
     def best_by_chance(self, count: int, seeds: int, sign: int = 1) -> float | None:
         """The best score to expect of so many baselines, each the mean over so many own seeds.
 
-        `sign`: as of a plan. None without any, and where the noise was not measured.
+        `sign` is the plan's. None for a count of 0, and where the noise was not measured.
         """
         if self.sd is None or not count:
             return None
@@ -150,7 +150,7 @@ def moved(generation: Batch, candidate: int) -> tuple[int, End] | None:
 
 
 def label(plan: Plan, generation: Batch, candidate: int) -> str:
-    """Of a check `baseline`, or a knob's name and an end."""
+    """What a candidate of a check is: `baseline`, or a knob's name and an end."""
     place = moved(generation, candidate)
     return "baseline" if place is None else f"{plan.space.knobs[place[0]].name} {place[1]}"
 
@@ -256,7 +256,7 @@ def certificate(state: RunState) -> Certificate | None:
 
     A failed candidate ranks after every healthy one. One that failed at both lengths is left out.
     """
-    plan, least = state.plan, LEAST_CANDIDATES
+    plan = state.plan
     if plan.proxy is None or not state.is_closed("proxy") or not state.generations[0].closed:
         return None
     batches = (state.generations[0], state.comparisons["proxy"])
@@ -272,5 +272,5 @@ def certificate(state: RunState) -> Certificate | None:
         upper=upper,
         level=AGREEMENT_LEVEL,
         asked=LEAST_AGREEMENT,
-        holds=len(pairs) >= least and lower is not None and lower >= LEAST_AGREEMENT,
+        holds=lower is not None and lower >= LEAST_AGREEMENT and len(pairs) >= LEAST_CANDIDATES,
     )

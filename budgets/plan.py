@@ -171,8 +171,8 @@ class Calibration(PlanPart):
 class Thresholds(PlanPart):
     """Every number that a rule compares with: the one place to edit them."""
 
-    crash_rate_pause: float = Field(default=0.10, ge=0, le=1)  # more failures or NaNs pause
-    crash_count_pause: int = Field(default=2, ge=1)  # ... if a generation has so many
+    crash_rate_pause: float = Field(default=0.10, ge=0, le=1)  # a larger share of failures pauses
+    crash_count_pause: int = Field(default=2, ge=1)  # ... if there are at least so many
     crash_level: float | None = Field(
         default=None, gt=0, lt=0.5
     )  # pools generations, at this level

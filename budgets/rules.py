@@ -108,7 +108,7 @@ def sustained_nan(state: RunState, generation: Batch) -> Fired | None:
 
 
 def _too_many(rule: str, state: RunState, generation: Batch, count: int) -> Fired | None:
-    """Fires for a larger share of the generation, and at least as many, as the thresholds allow."""
+    """Fires for a share above `crash_rate_pause`, if they are `crash_count_pause` or more."""
     limits, rate = state.plan.thresholds, count / generation.planned
     most = limits.crash_rate_pause
     if rate <= most or count < limits.crash_count_pause:

@@ -146,7 +146,7 @@ earlier winner's, a control's and a finalist's over the baseline."""
 
 
 def _gains(state: RunState) -> Iterator[tuple[GainKind, str, str, Gain]]:
-    """Each gain that is measured: its kind, of what, over what."""
+    """Each gain so far, perhaps on no seed yet: its kind, of what, over what."""
     reference, confirmation = _scores(state, "reference"), state.plan.confirmation
     best, baseline = winner_scores(state), reference.pop(BASELINE, {})
     if state.is_closed("winner"):
@@ -157,6 +157,8 @@ def _gains(state: RunState) -> Iterator[tuple[GainKind, str, str, Gain]]:
         yield "long_run", name, BASELINE, _gain(state, own, there)
     for name, own in reference.items():
         is_earlier = name == INCUMBENT
+        if is_earlier and not (own and state.is_closed("reference")):
+            continue
         said = "winner of phase 1" if is_earlier else f"{name} (control)"
         kind: GainKind = "incumbent" if is_earlier else "control"
         yield kind, said, BASELINE, _gain(state, own, baseline)

@@ -230,13 +230,6 @@ class Objective(ABC):
         """
         return None
 
-    def command_line(self, knobs: Knobs, seed: int, context: Context) -> CommandLine | None:  # noqa: ARG002
-        """Return the program that an evaluation starts; None if it computes in its own process.
-
-        Starts nothing and writes nothing. Raises SetupError where it cannot be known.
-        """
-        return None
-
     def arguments(self, knobs: Knobs) -> tuple[str, ...]:  # noqa: ARG002
         """Return the knobs as a user gives them to what is tuned; empty if it takes none."""
         return ()

@@ -15,7 +15,7 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
-from objectives.api import CommandLine, Context, Knobs, Measurement, SetupError, digest
+from objectives.api import Context, Knobs, Measurement, SetupError, digest
 from objectives.command import OUTPUT, CommandConfig, CommandObjective
 from objectives.files import absolute, cache_directory
 from objectives.process import ONE_PROCESS, check_variables, python_versions
@@ -166,9 +166,6 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
         except ValidationError as error:
             raise SetupError(f"{config.checkout}: {in_words(error)}") from error
         return CommandObjective(self.name, own)
-
-    def command_line(self, knobs: Knobs, seed: int, context: Context) -> CommandLine:
-        return self.command.command_line(knobs, seed, context)
 
     def arguments(self, knobs: Knobs) -> tuple[str, ...]:
         return self.command.arguments(knobs)

@@ -39,8 +39,11 @@ OUTPUT = "output"
 
 def placeholders(text: str) -> list[str]:
     """Return the names in braces. Raises ValueError on a single brace."""
-    parsed = Formatter().parse(text)
-    return [f"{name}:{form}" if form else name for _, name, form, _ in parsed if name is not None]
+    return [
+        name + (f"!{how}" if how else "") + (f":{form}" if form else "")
+        for _, name, form, how in Formatter().parse(text)
+        if name is not None
+    ]
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:

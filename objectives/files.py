@@ -58,9 +58,10 @@ def read_plain(path: Path, most_bytes: int | None = None) -> bytes:
         if error.errno == errno.ELOOP:
             raise ValueError(f"{path} is a symbolic link: expected a plain file") from error
         raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise ValueError(f"{path} is not a plain file: expected one. Move it away")
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ValueError(f"{path} is not a plain file: expected one. Move it away")
         data = file.read() if most_bytes is None else file.read(most_bytes + 1)
     if most_bytes is not None and len(data) > most_bytes:
         raise ValueError(f"expected {most_bytes} bytes at most")

@@ -193,15 +193,18 @@ def require_import(user: UserFunction, words: tuple[str, ...], code: str) -> Non
     imported or called so.
     """
     path = os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH"))))
-    with suppress(subprocess.TimeoutExpired):
-        printed = subprocess.run(
+    with tempfile.TemporaryFile() as output, suppress(subprocess.TimeoutExpired):
+        subprocess.run(
             (sys.executable, "-P", "-m", __name__, user.model_dump_json(), *words),
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=output,  # no pipe: a process that the module leaves behind would hold it open
+            stderr=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": path},
             timeout=LIMIT_SECONDS,
             check=False,
-        ).stdout.decode(errors="replace")
+        )
+        output.seek(0)
+        printed = output.read().decode(errors="replace")
         _, answered, rest = printed.rpartition(ANSWER)  # the module may print anything around it
         if problem := rest.partition("\n")[0]:
             raise SetupError(problem)
@@ -246,11 +249,14 @@ def called_with(
     function: Callable[..., Any], fixed: Collection[str], knobs: Any, seed: Any, budget: Any
 ) -> tuple[Any, ...]:
     """Return what it is called with: a budget of None only if it cannot do without."""
-    if budget is None:
-        with suppress(TypeError, ValueError):  # ValueError: it is not written in Python
+    if budget is not None:
+        return knobs, seed, budget
+    with suppress(ValueError):  # it is not written in Python
+        try:
             signature(function).bind(knobs, seed, **dict.fromkeys(fixed))
-            return knobs, seed
-    return knobs, seed, budget
+        except TypeError:
+            return knobs, seed, None
+    return knobs, seed
 
 
 @contextmanager
@@ -297,4 +303,4 @@ def measurement_of(value: object, train_seconds: float) -> Measurement:
 
 if __name__ == "__main__":
     found = problem_of(UserFunction.model_validate_json(sys.argv[1]), sys.argv[2:])
-    sys.stdout.write(f"{ANSWER}{found}\n")
+    os.write(1, f"\n{ANSWER}{found}\n".encode("utf-8", "backslashreplace"))

@@ -15,6 +15,7 @@ from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import cache, partial
 from io import IncrementalNewlineDecoder
+from math import inf
 from pathlib import Path
 from select import select
 from threading import Lock, Thread
@@ -71,7 +72,8 @@ TAIL_LINES = 30
 LONGEST_LINE = 8192  # characters of a line that are read
 READ_BYTES = 1 << 16
 BEAT_SECONDS = 1.0
-DRAIN_SECONDS = 1.0  # for what is left in the streams when the program is over
+DRAIN_SECONDS = 10.0  # for what is left in the streams when the program is over
+POLL_SECONDS = 0.1
 CHECK_SECONDS = 5.0  # between two looks at the CPU time of a silent program
 LEAST_CPU_SHARE = 0.01  # of the time between two looks: a program that only waits uses less
 
@@ -170,9 +172,9 @@ def run(line: CommandLine, listener: Listener, heartbeat: Heartbeat) -> tuple[st
             output.beat(heartbeat)
     finally:
         output.kill()
-        for reader in readers:  # a process that it left behind may hold a stream open
-            reader.join(DRAIN_SECONDS)
-        output.is_over = True
+        output.until = time.monotonic() + DRAIN_SECONDS
+        for reader in readers:
+            reader.join(DRAIN_SECONDS + 1)
         os.close(end)
         started.wait()
     if output.failure is not None:
@@ -223,7 +225,7 @@ class _Output:
         self.tail: deque[str] = deque(maxlen=TAIL_LINES)
         self.out_of_memory = ""  # the last line, of all, that says so
         self.failure: ObjectiveError | None = None  # what the listener raised
-        self.is_over = False  # its output is not waited for any longer
+        self.until = inf  # its output is read no longer; set when the program is over
         self._pid, self._listener, self._lock = pid, listener, Lock()
         self._metrics: dict[str, float] = {}
         self._has_output, self._cpu_seconds, self._checked_at = False, 0.0, time.monotonic()
@@ -234,14 +236,25 @@ class _Output:
             os.killpg(self._pid, signal.SIGKILL)
 
     def read(self, pipe: IO[bytes], ours: TextIO) -> None:
-        """Copy a stream to ours, byte for byte, and hear each line of it."""
+        """Copy a stream to ours, byte for byte, and hear each line of it.
+
+        A process that the program left behind may hold the stream open: once the program is over,
+        silence ends it too.
+        """
         utf_8 = codecs.getincrementaldecoder("utf-8")("replace")
         decoder, rest = IncrementalNewlineDecoder(utf_8, translate=True), ""  # ends at \r too
         with pipe:
-            while (data := os.read(pipe.fileno(), READ_BYTES)) and not self.is_over:
-                ours.flush()
-                ours.buffer.write(data)  # bytes: our own encoding may lack a character
-                ours.buffer.flush()
+            while time.monotonic() < self.until:
+                if not select([pipe], [], [], POLL_SECONDS)[0]:
+                    if self.until < inf:
+                        break
+                    continue
+                if not (data := os.read(pipe.fileno(), READ_BYTES)):
+                    break
+                with suppress(OSError):  # a full disk costs the log, not the evaluation
+                    ours.flush()
+                    ours.buffer.write(data)  # bytes: our own encoding may lack a character
+                    ours.buffer.flush()
                 *lines, rest = (rest + decoder.decode(data)).split("\n")
                 rest = rest[:LONGEST_LINE]
                 self._hear(lines)

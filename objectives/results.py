@@ -138,7 +138,7 @@ class Results:
         """Return what the evaluation measured; `train_seconds` is `seconds` unless declared.
 
         Beside a score that is not finite there are no measures. `tail`: the program's last lines.
-        Raises NoScoreError where a number is missing, NoScoreError on what is not one.
+        Raises NoScoreError where a number is missing, or is not a number.
         """
         score = self._value(SCORE, tail)
         found: dict[str, float] = {"train_seconds": seconds}

@@ -95,6 +95,8 @@ def fault_in_words(fault: ErrorDetails, place: str) -> str:
         message = "expected a whole number" if fault["type"] == "int_type" else "expected a number"
     if fault["type"] in {"tuple_type", "list_type"}:
         message = "expected a list"
+    if fault["type"] == "string_pattern_mismatch":
+        message = f"expected text of the form {fault['ctx']['pattern']}"
     return f"{place}: {message}, got {shown(given)}"
 
 

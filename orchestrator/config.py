@@ -113,7 +113,9 @@ class Verdict(Table):
     """How the winner is compared with the baseline."""
 
     confirm_seeds: Seeds = key(VERDICT_SEEDS, "Fresh seeds; 0: no Go.")
-    long_run: float = key(4.0, "Times the FLOPs, to see a gain persist.", ge=0, le=LARGEST)
+    long_run: float = key(
+        4.0, "Times the FLOPs, to see a gain persist; up to 1: none.", ge=0, le=LARGEST
+    )
     long_run_seeds: Seeds = key(2, "Seeds of the long run.")
 
 
@@ -362,7 +364,7 @@ def _nested(values: Values) -> Values:
 def _layered(
     file: Path | None, assignments: Sequence[str], flags: Flags, followed: tuple[str, Values]
 ) -> Iterator[tuple[str, Any, str]]:
-    """Yield each key, its value and where that is from; a later one goes before an earlier one."""
+    """Yield each key, its value and where that is from; of two, the later counts."""
     layers = [] if file is None else [(f"file {file}", read_document(file))]
     layers += [("--set", parse_assignments(assignments))]
     layers += [(flag, {key: value}) for key, (value, flag) in flags.items()]
@@ -381,7 +383,7 @@ def _named(values: Values) -> Iterator[tuple[str, Values]]:
         if (name := values.get(kind)) is None:
             continue
         if str(name) not in choices:
-            raise unknown(f"{objective} {kind}", str(name), choices)
+            raise unknown(f"{objective} {kind}", str(name), choices or ("none",))
         yield f"{kind} {name}", {f"{TRAINING}.{k}": value for k, value in choices[name].items()}
 
 
@@ -445,7 +447,7 @@ def flattened(document: Mapping[str, Any], place: str) -> Iterator[tuple[str, An
     A factor `training.lr = [...]` is one by that key, though TOML reads the dot as a table.
     """
     for name, value in document.items():
-        if name not in TABLES:
+        if name not in TABLES or (name == "campaign" and value == {}):  # which makes a campaign too
             yield name, value
         elif not isinstance(value, dict):
             raise ValueError(f"{place}: {name}: expected a table [{name}], got {shown(value)}")

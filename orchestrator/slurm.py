@@ -22,7 +22,7 @@ from orchestrator.config import Budget, Config, Slurm, to_toml
 from orchestrator.matrix.campaign import campaign_from, campaign_name, config_of
 from orchestrator.plan.forecast import forecast_of, newest_calibration
 from orchestrator.plan.phase2 import followed
-from orchestrator.plan.resolve import family_of, parse_hours, run_name, search_plan
+from orchestrator.plan.resolve import family_of, parse_hours, run_name, search_plan, window_of
 from orchestrator.records.runs import find_run
 
 TEMPLATES = Path(__file__).parent / "slurm_templates"
@@ -62,7 +62,7 @@ class Export(NamedTuple):
 
 def export_of(config: Config, out: Path | None = None) -> Export:
     """Return the jobs of a configuration. Raises ValueError, naming what cannot be exported."""
-    name = campaign_name(config)
+    name = (config.campaign is None and config.search.run_id) or campaign_name(config)
     directory = Path(os.path.abspath(out or name))  # no `..` in scripts
     python = Path(config.slurm.python or sys.executable).expanduser().absolute()
     jobs = tuple(_jobs(config, directory))
@@ -130,6 +130,9 @@ def _job(config: Config, directory: Path, name: str, own: Mapping[str, Any]) -> 
         "backend.allow_network_fs": True,  # SLURM runs one job of a name at a time
         **own,
     }
+    window = window_of(config.budget)
+    if window is not None and window.until is not None:  # a node may be in another zone
+        values["budget.window"] = window.until.isoformat()
     comment = f"Run {name}: every value that decides it, as exported from {config.file}."
     return Job(
         name=name,
@@ -184,7 +187,7 @@ def _expected(config: Config, devices: Devices) -> tuple[float, float | None]:
     # The job calibrates on its own devices, so a measured time is no more than a prior one here.
     forecast = forecast_of(plan, calibrates=assumed is None)
     assert forecast is not None, "a time of an evaluation is known"
-    return known.p90_seconds, 3600 * forecast.hours_p90
+    return known.p90_seconds, 3600 * (forecast.hours_p90 + forecast.long_run_hours_p50)
 
 
 def files_of(export: Export) -> dict[str, str]:

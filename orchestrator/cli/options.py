@@ -12,7 +12,7 @@ from typer import Argument, Context, Option
 from budgets.formatting import command
 from objectives import registry
 from objectives.secrets import redacted
-from orchestrator.config import FLAGS, KEYS, Config, Flags, parse_assignments, resolve
+from orchestrator.config import FLAGS, KEYS, Config, Flags, Search, parse_assignments, resolve
 from orchestrator.records.runs import RUNS_DIR, find_run, load_state
 
 STDOUT = Path("-")
@@ -109,8 +109,11 @@ def requested(context: Context, phase: str | None = None) -> Config:
         more = {"search.phase": ("phase2", "phase2")}
     config = resolved(context, more)
     if config.campaign is not None and phase is not None:
-        other = command("run", str(config.file))
-        raise ValueError(f"{config.file} describes a campaign, not a search: {other}")
+        other = command("run", str(config.file or "FILE"))
+        raise ValueError(f"{config.file or '--set'} describes a campaign, not a search: {other}")
+    typed = [one for one in Search.model_fields if config.source(f"search.{one}").startswith("--")]
+    if config.campaign is not None and typed:
+        raise ValueError(f"search.{typed[0]} is for a search, not a campaign. Leave it out")
     check_beginning(config)
     if config.search.proxy is None:
         return config

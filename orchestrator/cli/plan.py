@@ -124,7 +124,7 @@ def plan(
     count: Annotated[
         int | None, Option("--devices", metavar="N", min=1, help="On so many of these devices.")
     ] = None,
-    verbose: Annotated[bool, Option("--verbose", help="And what it rests on.")] = False,
+    verbose: Annotated[bool, Option("--verbose", help="And the whole checklist.")] = False,
     fit: Annotated[bool, Option("--fit", help="What fits into --window.")] = False,
 ) -> Answer:
     """Plan a search, of each tier where none is named, or a campaign. Writes nothing."""

@@ -42,12 +42,13 @@ ONCE = ("--json", "--override", "--reason")
 
 KEPT = (
     *("--objective=", "--preset=", "--set=", "--executor=", "--address="),
-    *("--device=", "--workers="),
+    *("--device=", "--workers=", "--runs-dir="),
 )
 LEFT = ("--set=search.", "--set=evaluation.seed=")
-"""Beginnings of what another command on the same objective takes over; not of `LEFT`."""
+"""How options begin that another command on the same objective takes over, and does not."""
 
-COMMANDS = ("phase1", "phase2", "run", "calibrate", "check", "knobs", "proxy", "memory")
+SEARCHES = ("phase1", "phase2", "run")
+COMMANDS = (*SEARCHES, "calibrate", "check", "knobs", "proxy", "workers", "memory")
 AGAIN, SEARCH = "repeat the command that began it", "Search over these knobs."
 
 
@@ -172,7 +173,7 @@ def after_the_verdict(run: Run) -> Step:
     is_first = plan.phase == "phase1"
     if beaten_by:
         name = quoted(min(beaten_by, key=lambda one: one.gain.mean or 0.0).against)
-        return f"Use {name} instead, or tune knobs that it has too. Found:", best
+        return f"Use {name} instead, or tune knobs that it has too. What was found:", best
     if own.grade == "go_persists" and is_first:
         count = size("phase2", "min", len(plan.space.knobs), plan.devices.count).resolved
         words = ("--variant", "robust", "--tier", "min", "--from", named(run))
@@ -191,7 +192,8 @@ def after_the_verdict(run: Run) -> Step:
         another = _of_objective(run, "phase1", "--tier", "max", *seed, "--run-id", run_id)
         return said, *another
     said = "Check which knobs move the score at all before you search again."
-    return said, *_of_objective(run, "check", "knobs")
+    # the command of a phase 2 may not name the objective
+    return said, *(_of_objective(run, "check", "knobs") if is_first else ())
 
 
 # Over without a verdict
@@ -213,6 +215,8 @@ def _over(run: Run) -> Answer:
         sentence += " Tier min cannot end in a Go."
         return _answer(run, name, mood, step, sentence, found=found)
     step = "What it found:", command("best", named(run))
+    if not run.counts.ok:
+        step = "Look into the failures.", command("report", named(run))
     sentence += " Nothing was compared with the baseline on fresh seeds, so this is not a Go yet."
     said = {"but": _but(run)}
     if run.counts.ok:
@@ -289,7 +293,7 @@ def _campaign(run: Run) -> Answer | None:
         if one.is_found
     ]
     found = (
-        f"Beyond chance (positive is better): {'; '.join(shown[:4])}."
+        f"Beyond chance ({len(shown)}; positive is better): {'; '.join(shown[:4])}."
         if shown
         else "Nothing is beyond chance."
     )
@@ -333,10 +337,10 @@ def _of_objective(run: Run, *words: str) -> tuple[str, ...]:
 
     Empty without one, as after a search in Python: there another call follows.
     """
-    said = {"=".join(one): one for one in _recorded(run) if one[0] not in COMMANDS}
+    said = [("=".join(one), one) for one in _recorded(run) if one[0] not in COMMANDS]
     kept = (
-        one
-        for option, one in said.items()
+        ("--set", option.removeprefix("--")) if option.startswith("--preset=") else one
+        for option, one in said
         if not option.startswith("-") or (option.startswith(KEPT) and not option.startswith(LEFT))
     )
     return (command(*words, *chain(*kept)),) if _recorded(run) else ()

@@ -16,7 +16,7 @@ from orchestrator.look.run import Run
 from orchestrator.look.text import cautions
 from orchestrator.records import runs
 from orchestrator.records.runs import find_run, load_state
-from orchestrator.records.tables import COLUMNS, columns_of, export_rows
+from orchestrator.records.tables import columns_of, export_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,7 +102,7 @@ class Result:
         `comparison` is empty for the search. Raises ImportError without pandas.
         """
         rows = export_rows(self.run.state)
-        return _pandas().DataFrame(rows, columns=columns_of(rows) or list(COLUMNS))
+        return _pandas().DataFrame(rows, columns=columns_of(rows))
 
     def generations(self) -> "pd.DataFrame":
         """Return a row a generation. Raises ImportError without pandas."""

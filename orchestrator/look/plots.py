@@ -217,7 +217,7 @@ def _fresh(axes: Any, fresh: Sequence[tuple[str, bool, list[float]]]) -> None:
     axes.tick_params(axis="y", length=0, labelleft=False)
 
 
-# Forests: gains, and the effects of a check or a campaign
+# Forests: gains of a search or a campaign, and the effects of a check
 
 
 class _Row(NamedTuple):

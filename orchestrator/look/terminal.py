@@ -67,9 +67,11 @@ def tell(run: Run, as_markdown: Callable[[str], None], say: Callable[[str], None
 
 
 def slot_lines(slots: tuple[Slot, ...], most: int) -> list[str]:
-    """Return at most so many lines, of overdue slots first."""
-    shown = sorted(slots, key=lambda one: (not one.is_overdue, one.doing == "idle"))
-    shown, left = (shown, 0) if len(shown) <= most else (shown[: most - 1], len(shown) + 1 - most)
+    """Return at most so many lines; where that is too few, of overdue slots first."""
+    shown, left = list(slots), 0
+    if len(slots) > most:
+        shown.sort(key=lambda one: (not one.is_overdue, one.doing == "idle"))
+        shown, left = shown[: most - 1], len(slots) + 1 - most
     rows = [[printable(cell) for cell in _cells(slot)] for slot in shown]
     widths = [min(WIDEST, max(map(cell_len, column))) for column in zip(*rows, strict=True)]
     lines = ["  ".join(map(set_cell_size, row, widths)).rstrip() for row in rows]

@@ -168,11 +168,12 @@ def calibrated_for(
     matrix = replace(matrix, name=f"{matrix.run_id(slots)}-{search}")
     if found is not None and found.directory.name != matrix.name:
         return measure(found.state)
-    kind, where = registry.kind(config.tuned.spec), f"{slots.count} x {slots.name}"
-    session.say(
-        f"No calibration of {kind} on {where} yet: evaluating the baseline on "
-        f"{CALIBRATION_SEEDS} seeds first."
-    )
+    if found is None:
+        kind, where = registry.kind(config.tuned.spec), f"{slots.count} x {slots.name}"
+        session.say(
+            f"No calibration of {kind} on {where} yet: evaluating the baseline on "
+            f"{CALIBRATION_SEEDS} seeds first."
+        )
     result = carry_out(matrix, session, slots, overrides=overrides)
     if result.ruling.decision != "done":
         return result

@@ -264,6 +264,8 @@ def _answers(tiers: Sequence[TierPage], *, in_full: bool) -> list[str]:
     lines = []
     for items in zip(*(tier.checklist for tier in tiers), strict=True):
         verdicts, whys = [item.verdict for item in items], [item.why for item in items]
+        if len({*items}) > 1:
+            whys = [f"{tier.plan.tier}: {why}" for tier, why in zip(tiers, whys, strict=True)]
         if in_full or {*verdicts} != {"pass"}:
             verdict, why = (
                 " / ".join(said if len({*said}) > 1 else said[:1]) for said in (verdicts, whys)

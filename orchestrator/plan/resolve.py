@@ -297,7 +297,7 @@ def confirmation_for(config: Config, source: Source | None = None) -> Confirmati
     if is_smoke_test or verdict.confirm_seeds == 0:
         return None
     controls, seeds = objective.controls(), verdict.long_run_seeds
-    longer = objective.scaled(verdict.long_run) if verdict.long_run and seeds else None
+    longer = objective.scaled(verdict.long_run) if verdict.long_run > 1 and seeds else None
     return Confirmation(
         seeds=verdict.confirm_seeds,
         picking_seeds=PICKING_SEEDS,

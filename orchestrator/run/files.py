@@ -185,7 +185,10 @@ def salvage(source: Path, out: Path) -> Saved:
     `source` is in use.
     """
     if out.exists() or out.resolve().is_relative_to(source.resolve()):
-        raise ValueError(f"--salvage: expected a new directory outside of {source}, got {out}")
+        raise ValueError(
+            f"--salvage: expected a new directory outside of {source}, got {out}. If an earlier "
+            "--salvage failed there, remove it"
+        )
     lock = take_lock(source)
     try:
         data = read_plain(source / LEDGER)

@@ -120,7 +120,9 @@ class Session:
                 self._take_up(run, slots, overrides)
                 ruling = self._to_its_end(run, slots, objective, proposes, pace)
                 return Result(directory, run.state, ruling)
-            return Result(directory, run.state, ruling_of(run.state))  # by another process since
+            for rule, reason in overrides:  # another process has concluded the run since
+                refuse_override(run.state, rule, reason)
+            return Result(directory, run.state, ruling_of(run.state))
 
     def _take_up(self, run: Run, slots: Devices, overrides: Overrides) -> None:
         """Record this session, settle what earlier ones left running, apply overrides."""

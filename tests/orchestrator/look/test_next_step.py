@@ -31,7 +31,6 @@ def decided(plan: Any = None, **outcomes: Any) -> RunState:
     story = told_of(plan, **outcomes)
     fired, own = decide(story.state)
     story.say(*fired, own)
-    story.state.opened[-1] = replace(story.state.opened[-1], command=("phase1",))
     return story.state
 
 
