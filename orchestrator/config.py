@@ -7,7 +7,6 @@ file < `--set` < flag. `Config.source` names it.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self, get_type_hints
 
@@ -140,16 +139,6 @@ class Backpressure(Table):
     """Fewer evaluations at once where more do less together."""
 
     enabled: bool = key(False, "Run fewer at once while more would lower the throughput.")
-
-
-Tracker = Literal["tensorboard", "wandb", "mlflow"]
-"""An experiment tracker, by the name of its library and of its extra."""
-
-
-def is_installed(tracker: str) -> bool:
-    """Return whether a tracker's library is; a mere directory of that name does not count."""
-    found = find_spec(tracker)
-    return found is not None and found.origin is not None
 
 
 class Campaign(Table):

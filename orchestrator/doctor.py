@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -14,7 +15,7 @@ from budgets.formatting import counted, in_bytes, plain, table
 from budgets.ledger import LEAST_FREE_BYTES
 from budgets.plan import Devices
 from objectives.api import SetupError
-from orchestrator.config import Config, is_installed
+from orchestrator.config import Config
 from orchestrator.execution.api import EngineError
 from orchestrator.execution.devices import Engine, visible_gpus
 from orchestrator.matrix.campaign import campaign_from, campaign_matrix, config_of
@@ -46,8 +47,9 @@ def examine(config: Config) -> list[Finding]:
         conditions[f" of {condition.name}"] = config_of(config, condition)
     trains = any("torch" in each.tuned.preload for each in conditions.values())
     found, slots = _devices(engine_of(config))
-    found += [_package(name, trains=trains) for name in PACKAGES]
-    if is_installed("torch") and config.backend.device != "cpu" and (gpus := len(visible_gpus())):
+    found += (packages := [_package(name, trains=trains) for name in PACKAGES])
+    has_torch = packages[0].state == "ok"
+    if has_torch and config.backend.device != "cpu" and (gpus := len(visible_gpus())):
         found.append(_cuda(gpus))
     for name, each in conditions.items():
         found += _data(name, each)
@@ -86,7 +88,7 @@ def _devices(engine: Engine) -> tuple[list[Finding], Devices | None]:
 
 def _package(name: str, *, trains: bool) -> Finding:
     """Return whether it is installed; only an objective that `trains` needs torch."""
-    if is_installed(name):
+    with suppress(metadata.PackageNotFoundError):
         return Finding(name, "ok", metadata.version(name))
     if name == "torch" and not trains:
         return Finding(name, "absent", "not installed, and this objective needs none")

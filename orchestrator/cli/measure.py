@@ -4,6 +4,7 @@ Each `check` evaluates points on seeds, in a run of its own that the same comman
 """
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ import typer
 from typer import Context, Option
 
 from budgets.measurements import LEAST_CANDIDATES
+from budgets.plan import Devices
 from budgets.state import RunState
 from objectives import registry
 from objectives.settings import parse
@@ -95,19 +97,29 @@ def _check(context: Context, wanted: measuring.Matrix) -> None:
         live.finish(measuring.carry_out(wanted, session, slots_of(wanted.config)), session)
 
 
+def _each(
+    context: Context, config: Config, wanted: Iterable[tuple[measuring.Matrix, Devices]]
+) -> list[RunState]:
+    """Return the state of each run. Exits with the first that does not come to its end."""
+    states = list[RunState]()
+    with conducting(context, config) as (session, live):
+        for matrix, slots in wanted:
+            result = measuring.carry_out(matrix, session, slots)
+            if result.ruling.decision != "done":
+                live.finish(result, session)
+            states.append(result.state)
+    return states
+
+
 def workers(context: Context) -> Answer:
     """Measure the throughput of the baseline on 1, 2, 4 ... workers.
 
     Writes runs, RUNS_DIR/calibration/ID.
     """
     config = _without_caps(context)
-    slots, states = slots_of(config), list[RunState]()
+    slots = slots_of(config)
     slots = resized(slots, min(slots.count, config.backend.max_concurrent or slots.count))
-    with conducting(context, config) as (session, live):
-        for result in check_commands.sweep(session, config, slots):
-            if result.ruling.decision != "done":
-                live.finish(result, session)
-            states.append(result.state)
+    states = _each(context, config, check_commands.sweep(config, slots))
     document = check_commands.throughputs(states, slots.count)
     name = f"{config.objective} on {slots.name}"
     return Answer(document, page=check_commands.throughput_page(name, document))
@@ -122,15 +134,10 @@ def memory(
 ) -> Answer:
     """Measure the peak of memory by micro-batch. Writes runs, RUNS_DIR/calibration/memory-ID."""
     config = _without_caps(context)
-    slots, states = slots_of(config), dict[int, RunState]()
-    with conducting(context, config) as (session, live):
-        for size in sorted(set(sizes or (1, 4))):
-            wanted = check_commands.micro_batch(config, size, MEMORY_SEEDS)
-            result = measuring.carry_out(wanted, session, slots)
-            if result.ruling.decision != "done":
-                live.finish(result, session)
-            states[size] = result.state
-    found = check_commands.memory_of(states)
+    slots, own = slots_of(config), sorted(set(sizes or (1, 4)))
+    wanted = ((check_commands.micro_batch(config, size, MEMORY_SEEDS), slots) for size in own)
+    states = _each(context, config, wanted)
+    found = check_commands.memory_of(dict(zip(own, states, strict=True)))
     return Answer(found, page=check_commands.memory_page(found))
 
 

@@ -5,6 +5,7 @@ import sys
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from socket import create_server
 from typing import Annotated
@@ -21,7 +22,6 @@ from orchestrator.cli.output import (
     print_json,
     print_line,
 )
-from orchestrator.config import is_installed
 from orchestrator.records.runs import find_run, load_state
 from orchestrator.records.standing import REPEAT
 
@@ -207,7 +207,7 @@ def track(
     if unknown := sorted(set(to).difference(SINKS)):
         raise ValueError(f"--to: expected {', '.join(SINKS)}, got {unknown[0]!r}")
     for name in names:
-        if not is_installed(name):
+        if not (spec := find_spec(name)) or spec.origin is None:  # W&B leaves folders of its name
             raise ValueError(f"--to: {name} is missing: pip install 'cmaes-orchestrator[{name}]'")
     directory = find_run(run, root)
     errors = follow(directory, names, lambda line: print(printable(line), file=sys.stderr), watch)

@@ -26,7 +26,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from budgets.formatting import one_line
-from budgets.ledger import LEDGER, LedgerCorruptError
+from budgets.ledger import LedgerCorruptError
 from budgets.state import ImpossibleEventError
 from orchestrator.look import page, sections
 from orchestrator.look.answer import answer
@@ -84,7 +84,7 @@ class Site:
 
     def _read(self, directory: Path) -> Entry:
         place = os.path.relpath(directory, self.root)
-        where = (identifier(directory), place, last_changed(directory / LEDGER))
+        where = (identifier(directory), place, last_changed(directory))
         try:
             run = Run(load_state(directory), datetime.now(UTC), directory)
             said = sections.about(run), run.standing.kind

@@ -22,7 +22,6 @@ from budgets.ledger import Record
 from budgets.schedule import pace
 from budgets.state import RunState
 from objectives.secrets import redacted
-from orchestrator.config import Tracker
 from orchestrator.look.json_documents import flat, plain_name, plain_values
 from orchestrator.look.run import Run, comparison_name
 from orchestrator.records.runs import Tail, load_state
@@ -146,21 +145,21 @@ class MlFlow:
 
 
 Sink = TensorBoard | Wandb | MlFlow
-SINKS: Mapping[Tracker, type[Sink]] = {"tensorboard": TensorBoard, "wandb": Wandb, "mlflow": MlFlow}
+SINKS: Mapping[str, type[Sink]] = {"tensorboard": TensorBoard, "wandb": Wandb, "mlflow": MlFlow}
 
 
 def follow(
-    run: Path, names: Sequence[Tracker], say: Callable[[str], None], watch: bool
+    run: Path, names: Sequence[str], say: Callable[[str], None], watch: bool
 ) -> dict[str, str]:
     """Send the whole ledger to trackers; with `watch` also what is added, until the run ends.
 
     Return why some failed, by name; each is said once, and the others go on.
     """
     run, state = run.absolute(), load_state(run)
-    errors, sinks = dict[str, str](), dict[Tracker, Sink]()
+    errors, sinks = dict[str, str](), dict[str, Sink]()
     config = flat(state.planned.model_dump(mode="json"))
 
-    def call(name: Tracker, method: Callable[..., Any], *values: Any, **more: Any) -> Any:
+    def call(name: str, method: Callable[..., Any], *values: Any, **more: Any) -> Any:
         try:
             return method(*values, **more)
         except (Exception, SystemExit) as error:  # a library raises what it likes

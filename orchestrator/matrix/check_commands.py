@@ -20,10 +20,9 @@ from objectives.space import SearchSpace
 from orchestrator.capacity import fit, throughput
 from orchestrator.config import Config, Verdict
 from orchestrator.execution.devices import resized
-from orchestrator.matrix.carry_out import Matrix, calibration_of, carry_out
+from orchestrator.matrix.carry_out import Matrix, calibration_of
 from orchestrator.plan.resolve import family_of
-from orchestrator.records.runs import Result, finished_runs
-from orchestrator.run.session import Session
+from orchestrator.records.runs import finished_runs
 
 CHECK_SEEDS = 8
 
@@ -128,19 +127,16 @@ def _agrees(state: RunState, shorter: Variant) -> bool:
 LEAST_EVALUATIONS, LEAST_ROUNDS = 4, 2
 
 
-def sweep(
-    session: Session, config: Config, slots: Devices, least: int = LEAST_EVALUATIONS
-) -> Iterator[Result]:
-    """Measure, or resume, the baseline on 1, 2, 4 ... and on all workers, a run for each.
+def sweep(config: Config, slots: Devices) -> Iterator[tuple[Matrix, Devices]]:
+    """Yield the baseline on 1, 2, 4 ... and on all workers, a run for each.
 
-    Each has `least` evaluations or more, in two or more whole rounds: no worker idles. No plan uses
+    Each has four evaluations or more, in two or more whole rounds: no worker idles. No plan uses
     these runs, whose names begin with `sweep-`: the machine is loaded on purpose.
     """
     powers = {2**n for n in range(slots.count.bit_length()) if 2**n < slots.count}
     for workers in sorted({*powers, slots.count}):
-        seeds = workers * max(LEAST_ROUNDS, ceil(least / workers))
-        matrix = calibration_of(config, seeds, "sweep-")
-        yield carry_out(matrix, session, resized(slots, workers))
+        seeds = workers * max(LEAST_ROUNDS, ceil(LEAST_EVALUATIONS / workers))
+        yield calibration_of(config, seeds, "sweep-"), resized(slots, workers)
 
 
 def throughputs(states: Sequence[RunState], most: int) -> dict[str, Any]:

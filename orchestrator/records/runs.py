@@ -111,16 +111,10 @@ def is_set_aside(directory: Path) -> bool:
     return not {".damaged", ".salvaged"}.isdisjoint(directory.suffixes)
 
 
-def ledgers(root: Path, phase: str = "*", run: str = "*") -> list[Path]:
-    """Return the ledgers in a runs directory, the latest first."""
-    found = (p for p in root.glob(f"{phase}/{run}/{LEDGER}") if not is_set_aside(p.parent))
-    return sorted(found, key=last_changed, reverse=True)
-
-
-def last_changed(path: Path) -> float:
-    """Return the time of the last change in seconds; 0 where the file has just been moved."""
+def last_changed(run: Path) -> float:
+    """Return the time of its last record in seconds; 0 where it has just been moved."""
     with suppress(OSError):
-        return path.lstat().st_mtime
+        return (run / LEDGER).lstat().st_mtime
     return 0.0
 
 
@@ -139,10 +133,10 @@ def runs_below(root: Path) -> Iterator[Path]:
 
 def finished_runs(root: Path, phase: Phase, family: str) -> Iterator[Result]:
     """Yield the concluded runs of a phase whose names begin with `family`, by name."""
-    for path in sorted(ledgers(root, phase, f"{family}-*")):
-        state = recorded_state(path.parent)
+    for place in runs_below(root / phase):
+        state = recorded_state(place) if place.name.startswith(f"{family}-") else None
         if state is not None and state.concluded is not None:
-            yield Result(path.parent, state, ruling_of(state))
+            yield Result(place, state, ruling_of(state))
 
 
 def find_run(run: str | None, root: Path, *phases: Phase) -> Path:
@@ -153,7 +147,7 @@ def find_run(run: str | None, root: Path, *phases: Phase) -> Path:
     """
     if run is not None and os.path.lexists(Path(run) / LEDGER):  # False on an impossible path
         return Path(run)
-    every = [path.parent for phase in phases or ("*",) for path in ledgers(root, phase)]
+    every = [place for place in runs_below(root) if not phases or place.parent.name in phases]
     found = [place for place in every if run in (None, place.name)]
     if not found:
         kind = f"{phases[0]} run" if len(phases) == 1 else "search" if phases else "run"
@@ -164,7 +158,7 @@ def find_run(run: str | None, root: Path, *phases: Phase) -> Path:
     if run is not None and len(found) > 1:
         named = " or ".join(map(str, found))
         raise ValueError(f"several runs are called {run!r}: name the directory of one, {named}")
-    return max(found, key=lambda place: last_changed(place / LEDGER))
+    return max(found, key=last_changed)
 
 
 def attempt_place(reserved: Reserved | Settled) -> str:

@@ -11,6 +11,7 @@ from budgets.state import RunState
 from objectives.api import Objective
 from orchestrator.capacity import Law
 from orchestrator.execution.devices import make_devices
+from orchestrator.matrix.carry_out import carry_out
 from orchestrator.matrix.check_commands import sweep, throughputs
 from orchestrator.plan.forecast import find_calibration
 from orchestrator.records.runs import Result
@@ -26,7 +27,8 @@ COUNTS = (1, 2, 4, 8)
 
 def measure(world: "World", sphere: Objective, **options: Any) -> list[Result]:
     with world.session(**options) as session:
-        return list(sweep(session, config_for("phase1", "min", sphere), world.slots))
+        wanted = sweep(config_for("phase1", "min", sphere), world.slots)
+        return [carry_out(matrix, session, slots) for matrix, slots in wanted]
 
 
 def test_a_sweep_finds_the_law_and_pays_once(make_world: MakeWorld, sphere: Objective) -> None:

@@ -150,5 +150,5 @@ def test_no_link_is_followed(run: Path, tmp_path: Path, link: str) -> None:
 
 
 def test_a_missing_library_is_refused(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchestrator.cli.records.is_installed", lambda name: False)
+    monkeypatch.setattr("orchestrator.cli.records.find_spec", lambda name: False)
     assert "pip install 'cmaes" in command("track", "--to", "mlflow").err
