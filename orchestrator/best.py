@@ -1,10 +1,10 @@
 """The configuration that a search recommends: its forms, and how far it is confirmed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
-from budgets.formatting import command, shell_word
+from budgets.formatting import command, plain, shell_word
 from budgets.verdict import best_point
 from objectives import registry
 from objectives.api import SetupError
@@ -12,14 +12,15 @@ from objectives.space import Knob
 from orchestrator.config import Config, to_toml
 from orchestrator.look.answer import answer
 from orchestrator.look.json_documents import best_document, plain_values
+from orchestrator.look.page import Section, markdown, table
 from orchestrator.look.run import Run
 from orchestrator.look.text import cautions
 from orchestrator.plan.resolve import found_as
 
 TITLES = {
-    "confirmed": "Recommended:",
-    "unconfirmed": "What the search stands for:",
-    "no_go": "The best candidate of the search, which is not recommended:",
+    "confirmed": "Recommended",
+    "unconfirmed": "What the search stands for",
+    "no_go": "The best candidate of the search, which is not recommended",
 }
 """Of the best point, by how far it is confirmed."""
 
@@ -116,25 +117,25 @@ def as_dict(run: Run, own: Configuration) -> dict[str, Any]:
     }
 
 
-def to_lines(run: Run, own: Configuration) -> Iterator[str]:
-    """Yield a page for the terminal, beginning with what is not confirmed."""
-    verdict, plan, point = answer(run), run.plan, best_point(run.state, compared=True)
-    assert run.directory is not None, "it was read from there"
+def page(run: Run, own: Configuration) -> str:
+    """Return the best point in Markdown, and why a form of it is missing."""
+    point = best_point(run.state, compared=True)
     assert point is not None, "there is a recommendation"
-    yield f"{verdict.title}: {verdict.sentence}"
-    names = ("But", "Found", "How sure")
-    yield from (f"{name}: {verdict.parts[name]}" for name in names if name in verdict.parts)
-    yield from ("", TITLES[standing(run)], "")
-    rows = [("knob", "value", "baseline", "moved")]
-    for k in map(_value, plan.space.knobs, point):
-        moved = f"{100 * k.moved:+.3g}% of its range" if k.moved else "not"
-        rows.append((k.name, f"{k.value:.6g}", f"{k.baseline:.6g}", moved))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for name, value, baseline, moved in rows:
-        yield f"  {name:{widths[0]}}  {value:>{widths[1]}}  {baseline:>{widths[2]}}  {moved}"
-    yield ""
-    if own.why:
-        yield own.why
+    rows = (
+        {
+            "knob": plain(knob.name),
+            ">value": f"{knob.value:.6g}",
+            ">baseline": f"{knob.baseline:.6g}",
+            "moved": f"{100 * knob.moved:+.3g}% of its range" if knob.moved else "not",
+        }
+        for knob in map(_value, run.plan.space.knobs, point)
+    )
+    return markdown([Section(TITLES[standing(run)], [*table("", rows), plain(own.why)])])
+
+
+def ways(run: Run, own: Configuration) -> str:
+    """Return the command that shows the other forms there are."""
+    assert run.directory is not None, "it was read from there"
     forms = {"json": True, "as toml": own.training is not None, "as flags": bool(own.arguments)}
-    ways = " | ".join(f"--{form}" for form, is_there in forms.items() if is_there)
-    yield f"Other forms: {command('best', found_as(run.directory, plan))} {ways}"
+    options = " | ".join(f"--{form}" for form, is_there in forms.items() if is_there)
+    return f"Other forms: {command('best', found_as(run.directory, run.plan))} {options}"

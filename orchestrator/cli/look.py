@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from time import process_time
 from typing import Annotated, Literal
@@ -19,12 +20,14 @@ from budgets.state import ImpossibleEventError
 from budgets.storage import write_aside
 from orchestrator.cli.options import ROOT, STDOUT, Root, RunName, named_file
 from orchestrator.cli.output import Answer, silence
-from orchestrator.look.compare import Comparison, compared
+from orchestrator.look.answer import answer
+from orchestrator.look.compare import Comparison
 from orchestrator.look.json_documents import document
+from orchestrator.look.page import page_html, page_markdown
 from orchestrator.look.run import Run
+from orchestrator.look.sections import page_of
+from orchestrator.look.terminal import Screen, can_paint, looks, pause, status_lines, told
 from orchestrator.records.runs import find_run, load_state, runs_below
-
-View = Run | Comparison
 
 HTML, MARKDOWN = (".html", ".htm"), (".md", ".txt")
 
@@ -39,12 +42,10 @@ def status(
 ) -> Answer | None:
     """Show how a run stands, also while another process runs it, or each run in a directory.
 
-    Without RUN: the latest, then a line for each run. Writes nothing.
+    Writes nothing.
     """
-    is_listed = run is not None and os.path.isdir(run) and not os.path.lexists(Path(run) / LEDGER)
-    if run is not None and is_listed and (rows := list(_rows(Path(run)))):
-        if watch:
-            raise ValueError("--watch: expected one RUN, got a directory of runs")
+    is_listed = run and os.path.isdir(run) and not os.path.lexists(Path(run) / LEDGER) and not watch
+    if run and is_listed and (rows := list(_rows(Path(run)))):
         return Answer(rows, ["  ".join(row.values()) for row in rows])
     directory = find_run(run, root)
     if watch:
@@ -55,11 +56,8 @@ def status(
         except (KeyboardInterrupt, BrokenPipeError):
             silence(sys.stdout)  # its reader may have gone
         return None
-    from orchestrator.look.terminal import status_lines
-
-    found, rows = _view(directory), list(_rows(root)) if run is None else []
-    others = ["", "Every run:", *("  ".join(row.values()) for row in rows)] if rows[1:] else []
-    return Answer(lambda: document(found), [*status_lines(found), *others])
+    found = _view(directory)
+    return Answer(partial(document, found), status_lines(found))
 
 
 def _view(directory: Path) -> Run:
@@ -68,8 +66,6 @@ def _view(directory: Path) -> Run:
 
 def _rows(root: Path) -> Iterator[dict[str, str]]:
     """Yield the name, phase, standing and directory of each run below."""
-    from orchestrator.look.answer import answer
-
     for directory in runs_below(root):
         try:
             run = _view(directory)
@@ -81,8 +77,6 @@ def _rows(root: Path) -> Iterator[dict[str, str]]:
 
 def _watch(directory: Path) -> None:
     """Show a picture on a terminal, or lines in a pipe, until the run is over."""
-    from orchestrator.look.terminal import Screen, can_paint, looks, pause, status_lines
-
     on_screen = can_paint(sys.stdout)
     known = ""
     output = select.poll()
@@ -122,61 +116,35 @@ def report(
 
     Writes nothing without an option; --html writes to the run's reports/, or to --out.
     """
-    view, directory = _seen(runs or [], root)
+    found = [find_run(name, root) for name in runs or (None,)]
+    places = list({place.resolve(): place for place in found}.values())
     if rebuild:
         from orchestrator.look.reports import rebuild as rebuild_files
 
-        if not isinstance(view, Run):
-            raise ValueError("--rebuild: expected one RUN")
-        rebuild_files(directory, datetime.now(UTC))
+        for place in places:
+            rebuild_files(place, datetime.now(UTC))
+    run, *others = views = list(map(_view, places))
+    several = Comparison(views) if others else None
+    contents = partial(document, run) if several is None else several.document
+
+    def page(*, is_html: bool = False) -> str:
+        own = page_of(run, with_plots=is_html) if several is None else several.page()
+        return page_html(own) if is_html else page_markdown(own)
+
     if not (as_html or out):
-        return _printed(view)
+        return Answer(contents, *(told(run) if several is None else ((), page())))
     if out == STDOUT:
-        return Answer(lambda: _document(view), [_page(view, is_html=as_html).rstrip("\n")])
+        return Answer(contents, [page(is_html=as_html).rstrip("\n")])
     if out is not None:
         path = named_file(out, *(HTML if as_html else HTML + MARKDOWN))
     else:
-        path = directory / "reports" / f"{'report' if isinstance(view, Run) else 'compare'}.html"
+        path = places[0] / "reports" / f"{'compare' if others else 'report'}.html"
         path.parent.mkdir(mode=0o700, exist_ok=True)
     is_html = path.suffix.lower() in HTML
-    write_aside(path, _page(view, is_html=is_html).encode("utf-8", "replace"))
+    write_aside(path, page(is_html=is_html).encode("utf-8", "replace"))
     url = path.resolve().as_uri()
     lines = [str(path), *[f"Open it in a browser: {url}"] * is_html]
     return Answer({"file": str(path), "bytes": path.stat().st_size, "url": url}, lines)
-
-
-def _seen(runs: list[str], root: Path) -> tuple[View, Path]:
-    """Return one run, or the comparison of several, and where its files go."""
-    if len(runs) < 2:
-        directory = find_run(runs[0] if runs else None, root)
-        return _view(directory), directory
-    directories = compared(runs, root)
-    return Comparison([_view(own) for own in directories]), directories[0]
-
-
-def _printed(view: View) -> Answer:
-    """Return the report as it is printed: details first, the answers last."""
-    if isinstance(view, Run):
-        from orchestrator.look.terminal import tell
-
-        pages, lines = list[str](), list[str]()
-        tell(view, pages.append, lines.append)
-        return Answer(lambda: document(view), lines, pages[0])
-    from orchestrator.look.page import page_markdown
-
-    return Answer(view.document, page=page_markdown(view.page()))
-
-
-def _document(view: View) -> object:
-    return document(view) if isinstance(view, Run) else view.document()
-
-
-def _page(view: View, *, is_html: bool) -> str:
-    from orchestrator.look.page import page_html, page_markdown
-    from orchestrator.look.sections import page_of
-
-    page = page_of(view, with_plots=is_html) if isinstance(view, Run) else view.page()
-    return page_html(page) if is_html else page_markdown(page)
 
 
 def best(
@@ -197,12 +165,12 @@ def best(
     directory = find_run(run, root, *searches)
     view = _view(directory)
     own = forms.best_of(view)
-    document, lines = forms.as_dict(view, own), list(forms.to_lines(view, own))
-    which = "baseline" if document["standing"] == "no_go" else "best candidate"
-    source = (f"{view.plan.run_id}: the {which}.", lines[0])
+    found = forms.as_dict(view, own)
+    which = "baseline" if found["standing"] == "no_go" else "best candidate"
+    source = (f"{view.plan.run_id}: the {which}.", answer(view).headline)
     if form == "toml":
-        lines = [own.toml(*source).rstrip("\n")]
-    elif form == "flags":
-        lines = [own.flags()]
+        return Answer(found, [own.toml(*source).rstrip("\n")])
+    if form == "flags":
         print(printable(" ".join(source)), file=sys.stderr)
-    return Answer(document, lines)
+        return Answer(found, [own.flags()])
+    return Answer(found, [*answer(view).lines(), forms.ways(view, own)], forms.page(view, own))

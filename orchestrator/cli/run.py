@@ -35,10 +35,9 @@ from orchestrator.cli.output import (
 from orchestrator.config import Config
 from orchestrator.execution.api import INTERRUPTS
 from orchestrator.execution.devices import resized
-from orchestrator.look.answer import answer
 from orchestrator.look.json_documents import document
 from orchestrator.look.run import Run
-from orchestrator.look.terminal import SHOW, can_paint, line_of, tell
+from orchestrator.look.terminal import SHOW, can_paint, line_of, told
 from orchestrator.matrix.campaign import Staggered, campaign_from, campaign_matrix
 from orchestrator.matrix.carry_out import carry_out, carry_out_search
 from orchestrator.plan.resolve import slots_of
@@ -160,13 +159,11 @@ class Output:
         if self.as_json:
             print_json(document(run))
         else:
-            if run.plan.phase == "calibration":
-                for line in answer(run).lines():
-                    self.say(line)
-            else:
-                tell(run, print_markdown, self.say)
-            self.say(f"Files: {result.directory}")
-            self.say(f"See it: {command('report', str(result.directory), '--html')}")
+            lines, page = told(run)
+            print_markdown(page)
+            files, see = result.directory, command("report", str(result.directory), "--html")
+            for line in (*lines, f"Files: {files}", f"See it: {see}"):
+                self.say(line)
         decided, decision = result.state.decided, result.ruling.decision
         if stop.requested and decision == "continue":
             self.say("Interrupted; nothing paid is lost. Repeat the command to go on.")

@@ -6,7 +6,6 @@ Lists about runs are in the order of the runs. A gain is relative to the run's o
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from budgets.formatting import listed, number, plain, shortened
@@ -19,7 +18,6 @@ from orchestrator.look.json_documents import document, plain_values
 from orchestrator.look.page import Answer, Page, Section, items, table
 from orchestrator.look.run import Run
 from orchestrator.look.sections import facts
-from orchestrator.records.runs import find_run
 
 NAME_WIDTH, VALUE_WIDTH, MOST_NAMED = 68, 40, 6  # characters; names in a sentence
 DECIDE = ("objective.", "provenance.", "space.")
@@ -148,14 +146,3 @@ def _knobs(run: Run) -> dict[str, str]:
         for knob in run.knobs
         if knob.recommended_unit is not None
     }
-
-
-def compared(names: Sequence[str], root: Path) -> list[Path]:
-    """Return the directories of the runs, each once, in their order.
-
-    Raises ValueError unless the names are two runs or more.
-    """
-    found = {place.resolve(): place for place in (find_run(name, root) for name in names)}
-    if len(found) < 2:
-        raise ValueError("expected different runs to compare, got the same one")
-    return list(found.values())

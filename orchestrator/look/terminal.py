@@ -10,7 +10,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -56,14 +56,13 @@ def status_lines(run: Run, most_slots: int = MOST_SLOTS) -> Iterator[str]:
     yield f"Files: {run.directory}"
 
 
-def tell(run: Run, as_markdown: Callable[[str], None], say: Callable[[str], None]) -> None:
-    """Print the report of a run: details first, the answers last, where a terminal shows them."""
+def told(run: Run) -> tuple[list[str], str]:
+    """Return the answers of a run's report, and before them, in Markdown, its details."""
     page = page_of(run, with_plots=False)
     first = [one for one in page.sections if one.title in list(SECTIONS)[:MOST_SECTIONS]]
     brief = (Section(title, [b for b in blocks if isinstance(b, str)]) for title, blocks in first)
-    as_markdown(f"# {plain(page.name)}\n\n{markdown(one for one in brief if one.blocks)}")
-    for line in ("", *page.answer.lines()):
-        say(line)
+    details = markdown(one for one in brief if one.blocks)
+    return ["", *page.answer.lines()], f"# {plain(page.name)}\n\n{details}"
 
 
 def slot_lines(slots: tuple[Slot, ...], most: int) -> list[str]:

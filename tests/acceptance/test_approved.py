@@ -40,7 +40,6 @@ STORED_PAGES |= {
         "phase2 --tier min --variant robust --from no_go_noise --executor inline",
         "run missing.toml",
         "status goo",
-        "report go go",
         "amend go --max-device-hours 1",
         "init --template campain",
     ],
