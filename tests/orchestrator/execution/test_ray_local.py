@@ -10,7 +10,6 @@ import psutil
 import pytest
 
 from budgets.events import Status
-from orchestrator.execution import ray as ray_executor
 from orchestrator.execution.api import CONFIG, Attempt, EngineError
 from orchestrator.execution.devices import make_devices
 from orchestrator.execution.ray import RayExecutor, cluster_offer, connected
@@ -102,9 +101,8 @@ def test_an_agent_that_is_out_of_reach_for_a_while_makes_nothing_twice_and_loses
 
 
 def test_a_directory_that_a_node_cannot_read_ends_the_run_with_what_it_needs(
-    local_ray: None, make_attempt: Make, monkeypatch: pytest.MonkeyPatch
+    local_ray: None, make_attempt: Make
 ) -> None:
-    monkeypatch.setattr(ray_executor, "EXIT_SECONDS", 0.0)  # nothing has begun that could end
     attempt = make_attempt()
     with RayExecutor(ONE) as executor:
         executor.submit(attempt)
