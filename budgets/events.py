@@ -116,6 +116,13 @@ class _OfAnAttempt:
         """Which evaluation."""
         return self.comparison, self.generation, self.candidate, self.seed
 
+    @property
+    def place(self) -> str:
+        """The attempt's directory under the run's `eval/`."""
+        again = "" if self.attempt == 1 else f".{self.attempt}"
+        batch = f"{self.comparison or 'gen'}_{self.generation:04d}"
+        return f"{batch}/cand_{self.candidate:04d}/seed_{self.seed}{again}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
 class Reserved(_OfAnAttempt):

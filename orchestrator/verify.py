@@ -21,7 +21,7 @@ from budgets.verdict import decide
 from orchestrator.execution.api import SUMMARY, Outcome
 from orchestrator.execution.api import read as read_file
 from orchestrator.plan.comparisons import due, evaluation_seeds
-from orchestrator.records.runs import ReplayError, attempt_place, is_there
+from orchestrator.records.runs import ReplayError, is_there
 from orchestrator.run.attempts import attempt_id, judged, settled
 from orchestrator.search import Search
 
@@ -115,7 +115,7 @@ def _check(state: RunState, event: object) -> None:
 
 def _has_file(directory: Path, state: RunState, event: Settled) -> bool:
     """Return whether the attempt's own file is there. Raises DivergedError if it differs."""
-    file = directory / "eval" / attempt_place(event) / SUMMARY
+    file = directory / "eval" / event.place / SUMMARY
     outcome, given_up = read_file(Outcome, file), was_given_up(event.status, event.cause)
     is_own = outcome is not None and outcome.attempt_id == attempt_id(state, event)
     if outcome is None or (not is_own and given_up):

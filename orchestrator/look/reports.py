@@ -22,7 +22,6 @@ from orchestrator.look.json_documents import SCHEMA, best_document, plain_values
 from orchestrator.look.page import Section, items, markdown, page_markdown
 from orchestrator.look.run import Run
 from orchestrator.look.sections import page_of
-from orchestrator.records.runs import attempt_place
 from orchestrator.records.tables import COLUMNS, export_rows, metrics_lines, to_csv
 from orchestrator.run.session import Moment, system_clock
 
@@ -102,7 +101,7 @@ def _manifest(state: RunState, campaign: CampaignPlan) -> dict[str, Any]:
     runs = []
     for place, (condition, seed, name) in enumerate(campaign.runs):
         last = begun.get((place // len(campaign.seeds), seed))
-        directory = last and f"eval/{attempt_place(last.reserved)}"
+        directory = last and f"eval/{last.reserved.place}"
         said = {"condition": condition.name, "seed": seed, "control": condition.control}
         runs.append({"name": name, "directory": directory, **said})
     return {"name": campaign.name, "total_runs": len(runs), "runs": runs}

@@ -30,7 +30,7 @@ from budgets.stats import Gain, NamedGain
 from budgets.verdict import Findings, best_point, findings, recommendation
 from objectives.space import Knob as Scale
 from orchestrator.look.files import heartbeat
-from orchestrator.records.runs import ReplayError, attempt_place
+from orchestrator.records.runs import ReplayError
 from orchestrator.records.standing import OVER, Standing, standing_of
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Attempt:
     @property
     def place(self) -> str:
         """Its directory below the run's: `eval/gen_0000/cand_0003/seed_12`."""
-        return f"eval/{attempt_place(self.reserved)}"
+        return f"eval/{self.reserved.place}"
 
     @property
     def score(self) -> float | None:
@@ -350,7 +350,7 @@ class Run:
                 attempts=len(own),
                 final=sum(end.final for end in own),
                 example=own[0].cause,
-                place=f"eval/{attempt_place(own[0])}",
+                place=f"eval/{own[0].place}",
             )
             for cause, own in by_kind.items()
         )

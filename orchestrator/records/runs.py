@@ -8,7 +8,6 @@ from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
 
-from budgets.events import Reserved, Settled
 from budgets.ledger import LEDGER, Reader, Record
 from budgets.plan import Phase, Plan
 from budgets.rules import Ruling, ruling_of
@@ -159,13 +158,6 @@ def find_run(run: str | None, root: Path, *phases: Phase) -> Path:
         named = " or ".join(map(str, found))
         raise ValueError(f"several runs are called {run!r}: name the directory of one, {named}")
     return max(found, key=last_changed)
-
-
-def attempt_place(reserved: Reserved | Settled) -> str:
-    """Return the attempt's directory under the run's `eval/`."""
-    again = "" if reserved.attempt == 1 else f".{reserved.attempt}"
-    batch = f"{reserved.comparison or 'gen'}_{reserved.generation:04d}"
-    return f"{batch}/cand_{reserved.candidate:04d}/seed_{reserved.seed}{again}"
 
 
 class ReplayError(Exception):

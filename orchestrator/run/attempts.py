@@ -31,7 +31,6 @@ from orchestrator.execution.api import (
     recover,
 )
 from orchestrator.execution.trainer import CAUSE_CHARACTERS
-from orchestrator.records.runs import attempt_place
 
 
 @dataclass
@@ -122,7 +121,7 @@ class Run:
             spec = varied(spec, configuration.settings)
         return Attempt(
             attempt_id=attempt_id(self.state, reserved),
-            directory=self.directory / "eval" / attempt_place(reserved),
+            directory=self.directory / "eval" / reserved.place,
             objective=spec,
             knobs=configuration.knobs_in(plan.space),
             seed=reserved.seed,
@@ -164,7 +163,7 @@ def attempt_id(state: RunState, reserved: Reserved | Settled) -> str:
     So no result is taken for that of another point, even if the ledger has lost records.
     """
     configuration = state.batch(reserved).configurations[reserved.candidate]
-    identity = f"{state.genesis}/{attempt_place(reserved)}/{configuration.point}"
+    identity = f"{state.genesis}/{reserved.place}/{configuration.point}"
     if configuration.settings:
         identity += f"/{sorted(configuration.settings.items())}"
     return hashlib.sha256(identity.encode()).hexdigest()[:32]

@@ -11,7 +11,7 @@ import pytest
 
 from budgets.events import Reserved
 from orchestrator.execution.api import CONFIG, STARTED, SUMMARY, Attempt
-from orchestrator.records.runs import Result, attempt_place
+from orchestrator.records.runs import Result
 from orchestrator.run.files import check_place
 from tests.ledgers import cut, every, state_of
 from tests.orchestrator.conftest import NOISY
@@ -50,7 +50,7 @@ def test_a_network_file_system_is_refused_unless_allowed(
 def test_files_of_another_attempt_are_moved_beside_and_kept(
     run: Path, run_search: RunSearch, found: Found
 ) -> None:
-    whole, place = found(run), run / "eval" / attempt_place(every(Reserved, run)[0])
+    whole, place = found(run), run / "eval" / every(Reserved, run)[0].place
     config = Attempt.model_validate_json((place / CONFIG).read_bytes())
     for name in (CONFIG, STARTED, SUMMARY):
         text = (place / name).read_text()
