@@ -169,9 +169,16 @@ def write_started(attempt: Attempt, device: str) -> None:
 
 
 def write_summary(directory: Path, outcome: Outcome) -> Outcome:
-    """Write the result. The caller holds the lock and has seen that there is no result yet."""
-    directory.mkdir(parents=True, exist_ok=True)  # the evaluation may have removed it
-    write_model(directory / SUMMARY, outcome)
+    """Write the result and return it; lost if the disk does not take it.
+
+    The caller holds the lock and has seen that there is no result yet.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)  # the evaluation may have removed it
+        write_model(directory / SUMMARY, outcome)
+    except OSError as error:
+        found = {"status": Status.LOST, "measurement": None}
+        return outcome.model_copy(update={**found, "cause": f"no {SUMMARY}: {error.strerror}"})
     return outcome
 
 

@@ -81,7 +81,8 @@ class InlineExecutor:
                 return trainer.evaluate(attempt, self.slots.kind, self.slots.threads)
             return None
         finally:
-            out.close()
-            err.close()
+            for log in (out, err):
+                with suppress(OSError):  # a full disk
+                    log.close()
             if os.getpid() != own:  # a copy that the objective forked would write to the ledger
                 os._exit(0)

@@ -60,8 +60,10 @@ def fork_trainer(
             sys.stdout.flush()
             os._exit(0)
         finally:  # never return into the supervisor's code
-            traceback.print_exc()
-            os._exit(127)
+            try:
+                traceback.print_exc()  # raises on a full disk
+            finally:
+                os._exit(127)
     with suppress(PermissionError, ProcessLookupError):  # parent and child race to do this
         os.setpgid(pid, pid)
     return pid
@@ -105,7 +107,8 @@ def evaluate(attempt: Attempt, device: str, threads: int) -> Report:
         raise
     except BaseException as error:  # see the docstring of the module
         if not isinstance(error, ProgramFailedError):  # the program's own output is what helps
-            traceback.print_exc()
+            with suppress(OSError):  # a full disk
+                traceback.print_exc()
         status, cause = classify(error), in_one_line(error)
         return Report(attempt_id=name, status=status, cause=cause, called_at=called_at)
     return Report(attempt_id=name, status=Status.OK, measurement=answer, called_at=called_at)

@@ -76,8 +76,11 @@ class Run:
         return None
 
     def _excused(self, end: Settled) -> Settled:
-        """Turn an error on a full disk into a loss: it says nothing about its candidate."""
-        if end.status is not Status.ERROR or self.ledger.free_bytes() >= LEAST_FREE_BYTES:
+        """Blame a failure on a full disk on the disk: it says nothing about its candidate."""
+        if (
+            end.status not in (Status.ERROR, Status.LOST)
+            or self.ledger.free_bytes() >= LEAST_FREE_BYTES
+        ):
             return end
         cause = one_line(f"the run's disk is full: {end.cause}")
         return replace(end, status=Status.LOST, retry=False, cause=cause)

@@ -38,6 +38,7 @@ CAMPAIGN = "campaign = {{ seeds = [1], controls = false, conditions = [{}] }}"
 SEARCH = "phase1 --tier min --assume-eval-seconds 1 --run-id mine"
 SCORE = "1 + knobs['a'] ** 2 + knobs['b'] ** 2"
 LOCAL, INLINE = "--executor local --workers 2", "--executor inline"
+ALONE = "--executor local --workers 1"
 
 
 def search(product: Product, deed: str) -> str:
@@ -149,26 +150,38 @@ def apart(product: Product, what: str, script: str) -> tuple[int, str]:
     return ended.returncode, ended.stdout.decode()
 
 
-FILL = "echo >> calls; [ $(wc -l < calls) = 6 ] && cat /dev/zero > artifacts/filler"
+FILL = "echo >> calls; [ $(wc -l < calls) = 6 ] && {} /dev/zero > artifacts/filler"
 SMALL_DISK = """
 mkdir artifacts && mount -t tmpfs -o size=12m none artifacts || exit 99
 {python} -m orchestrator {words}; code=$?
 rm artifacts/filler && cp -a artifacts kept && exit $code"""
 
 
-def test_a_full_disk_ends_a_search_and_loses_nothing(product: Product) -> None:
+@pytest.mark.parametrize(
+    ("executor", "filled", "end"),
+    [
+        (INLINE, "cat", "ledger.jsonl: No space left on device"),
+        (ALONE, "cat", "ledger.jsonl: No space left on device"),  # its `print` fails
+        (ALONE, "head -c 11m", "the run's disk is full: "),  # there is room for the ledger alone
+    ],
+)
+def test_a_full_disk_ends_a_search_and_blames_nobody(
+    product: Product, executor: str, filled: str, end: str
+) -> None:
+    fill = f"subprocess.run({FILL.format(filled)!r}, shell=True, cwd=HERE, stderr=-3).returncode"
     command = search(
-        product, f"subprocess.run({FILL!r}, shell=True, cwd=HERE, stderr=-3) and {SCORE}"
-    )
+        product, f"({fill} or throw(OSError(28, 'full'))) and [print('x' * 9999)] and {SCORE}"
+    ).replace(INLINE, executor)
     script = SMALL_DISK.format(python=sys.executable, words=command)
     code, said = apart(product, "--mount", script)
-    assert (code, "room" in said) == (8, True), said
+    assert (code, end in said) == (8, True), said
     (product.folder / "artifacts").rmdir()
     (product.folder / "kept").rename(product.folder / "artifacts")
 
     product(command)
     books = product.books("mine")
     assert books.statuses == {"lost": 1, "ok": len(books.results)}
+    assert [one.rule for one in books.fired] == ["storage"] * (filled != "cat")
     product.verify("mine")
 
 
