@@ -205,7 +205,6 @@ class SearchPlan(PlanPart):
     seed: PositiveSeed
     sigma0: float = Field(gt=0, le=0.3)
     start: tuple[float, ...]  # a point of the unit cube
-    shape: tuple[tuple[float, ...], ...] | None = None  # covariance matrix, of mean diagonal 1
 
 
 class Configuration(Variant):
@@ -298,6 +297,7 @@ class Source(PlanPart):
     run_id: str
     grade: str  # of its decision; empty without one, which a person overrode
     point: tuple[float, ...]  # its recommendation, in this run's space
+    sigma0: float | None = None  # its last step, to begin with; None: the default, of added knobs
     added: tuple[str, ...] = ()  # knobs that it did not search
     unproven: tuple[str, ...] = ()  # of these, not shown to move the score, which was overridden
 

@@ -147,7 +147,7 @@ def _search(config: Config, devices: Devices, *, in_full: bool) -> Answer:
     warnings = [*config.tuned.preflight()]
     earlier = followed(Path(config.runs_dir), config, devices.kind)
     if earlier is not None:
-        warnings += objections(earlier.source).values()
+        warnings += objections(earlier).values()
     page = page_of(config, devices, earlier)
     lines = [f"Warning: {warning}." for warning in warnings]
     document = page.model_dump(mode="json", exclude={"times": {"calibration"}})

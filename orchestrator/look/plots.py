@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, combinations
-from math import ceil, isfinite, nan
+from math import ceil, isfinite, nan, sqrt
 from pathlib import Path
 from statistics import fmean, quantiles
 from typing import Any, NamedTuple
@@ -316,19 +316,22 @@ def _show_range(axes: Any, side: str, run: Run, place: int) -> None:
 
 
 def _paths(run: Run, canvas: Any) -> Texts | None:
-    own, history = _searched(run), run.landscapes
+    own = _searched(run)
     if not own:
         return None
     at = [one.reserved.generation for one in own]
-    x = [one.number for one in run.state.completed][: len(history)]
-    last = history[-1].mean if history else [one.baseline_unit for one in run.knobs]
+    told = [one.told for one in run.state.completed if one.told is not None]
+    x = [one.generation for one in told]
+    last = told[-1].mean if told else [one.baseline_unit for one in run.knobs]
 
     def paint(axes: Any, place: int) -> None:
         _dots(axes, at, [one.configuration.point[place] for one in own])
-        ends = [(one.mean[place], one.deviations[place]) for one in history]
-        low, high = ([mean + side * sd for mean, sd in ends] for side in (-1, 1))
-        axes.fill_between(x, low, high, color=BLUE, alpha=0.22, lw=0, label="± 1 sd")
-        _series(axes, x, [mean for mean, _ in ends], "mean point")
+        means = [one.mean[place] for one in told]
+        if sds := [sqrt(one[place, place]) for one in run.covariances]:
+            ends = [(mean - sd, mean + sd) for mean, sd in zip(means, sds, strict=True)]
+            low, high = zip(*ends, strict=True)
+            axes.fill_between(x, low, high, color=BLUE, alpha=0.22, lw=0, label="± 1 sd")
+        _series(axes, x, means, "mean point")
         _show_range(axes, "y", run, place)
 
     moved = [abs(unit - one.baseline_unit) for unit, one in zip(last, run.knobs, strict=True)]
@@ -397,10 +400,11 @@ def _step_size(run: Run, canvas: Any) -> Texts | None:
 
 
 def _correlations(run: Run, canvas: Any) -> Texts | None:
-    history, names = run.landscapes, [_line(knob.name) for knob in run.plan.space.knobs]
+    history, names = run.covariances, [_line(knob.name) for knob in run.plan.space.knobs]
     if not history or len(names) < 2:
         return None
-    count, found = len(names), history[-1].correlations
+    count, deviations = len(names), history[-1].diagonal() ** 0.5
+    found = history[-1] / (deviations * deviations[:, None])
     below = [[found[x][y] if x < y else nan for x in range(count - 1)] for y in range(1, count)]
     side = min(0.42 * (count - 1), 4.4)
     canvas.set_figheight(0.4 + side + 0.068 * max(map(len, names)))

@@ -34,7 +34,7 @@ from orchestrator.records.runs import ReplayError
 from orchestrator.records.standing import OVER, Standing, standing_of
 
 if TYPE_CHECKING:
-    from orchestrator.search.cma_es import Landscape
+    from orchestrator.search.arithmetic import Array
 
 NEAR = 0.01  # of a knob's range: a value this near to an end counts as at the end
 
@@ -430,16 +430,21 @@ class Run:
         )
 
     @cached_property
-    def landscapes(self) -> tuple["Landscape", ...]:
-        """The search distribution after each finished generation, where it can be replayed."""
-        if not self.is_search or not self.state.completed:
+    def covariances(self) -> tuple["Array", ...]:
+        """That of the search after each finished generation, where it can be replayed."""
+        if self.plan.search is None or not self.state.completed:
             return ()
+        found = list["Array"]()
         try:
-            from orchestrator.plan.phase2 import landscapes
+            from orchestrator.search import Search  # imports cma
 
-            return tuple(landscapes(self.state)[1:])
+            search = Search(self.plan.search, self.plan.resolved.population)
+            for generation in self.state.completed:
+                search.replay([generation])
+                found.append(search.covariance)
         except (ImportError, ReplayError, ValueError, ArithmeticError):
             return ()
+        return tuple(found)
 
     # Verdicts
 

@@ -195,8 +195,8 @@ def carry_out_search(
     """
     directory = run_directory(session.root, config.search.phase, run_name(config))
     if (recorded := recorded_plan(directory)) is not None:
-        succession = recorded_again(config, recorded)
-        plan = search_plan(config, recorded.devices, recorded.calibration, succession)
+        source = recorded_again(config, recorded)
+        plan = search_plan(config, recorded.devices, recorded.calibration, source)
     else:
         planned = _planned(session, config, slots, overrides)
         if isinstance(planned, Result):
@@ -213,10 +213,10 @@ def _planned(
     Raises ValueError if it may not follow its phase 1.
     """
     permitted: Overrides = ()
-    if (succession := followed(session.root, config, slots.kind)) is not None:
-        permitted, overrides = permits(succession.source, overrides)
+    if (source := followed(session.root, config, slots.kind)) is not None:
+        permitted, overrides = permits(source, overrides)
     # refuse what cannot be planned before a calibration is paid for
-    outline = search_plan(config, slots, None, succession)
+    outline = search_plan(config, slots, None, source)
     window_of(config.budget, session.clock.now())  # which may be over
     for reason in why_no_go(outline):
         session.say(f"Warning: {reason}.")
@@ -227,7 +227,7 @@ def _planned(
     calibration = calibrated_for(session, config, slots, overrides)
     if isinstance(calibration, Result):
         return calibration
-    plan = search_plan(config, slots, calibration, succession)
+    plan = search_plan(config, slots, calibration, source)
     measured = noise(calibration)
     if plan.confirmation is not None and measured is not None and measured.is_about_zero:
         raise ValueError(

@@ -13,7 +13,7 @@ from math import sqrt
 from typing import Any, get_args
 
 from budgets.formatting import duration, plain, shell_word, table
-from budgets.plan import Devices, Plan, Tier
+from budgets.plan import Devices, Plan, Source, Tier
 from budgets.tiers import INTENT
 from objectives import registry
 from objectives.api import SetupError
@@ -29,7 +29,7 @@ from orchestrator.plan.forecast import (
     scaled,
 )
 from orchestrator.plan.page import hours_allowed, times_in_short
-from orchestrator.plan.resolve import Succession, caps_for, search_plan, why_no_go, window_of
+from orchestrator.plan.resolve import caps_for, search_plan, why_no_go, window_of
 
 MUCH = 0.5  # of the window: if as much stays unused, more is offered
 FACTORS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)  # of the FLOPs, to try
@@ -94,7 +94,7 @@ class Wanted:
     devices: Devices
     times: Times
     hours: float
-    succession: Succession | None = None
+    source: Source | None = None
 
     def choice(self, what: str, changes: Values, *losses: str) -> Choice:
         """Return the choice with these changes of the configuration.
@@ -102,7 +102,7 @@ class Wanted:
         Raises ValueError without a time, and on a plan that is impossible.
         """
         config = self.config.having(changes)
-        plan = search_plan(config, self.devices, self.times.calibration, self.succession)
+        plan = search_plan(config, self.devices, self.times.calibration, self.source)
         if (forecast := forecast_of(plan, calibrates=self.times.calibrates)) is None:
             raise ValueError(f"--fit: {times_in_short(self.times)}")
         fits = forecast.hours_free <= self.hours * (1 + 1e-9)  # sums of equal parts may differ

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from budgets.formatting import PROGRAM, duration, plain, table
-from budgets.plan import Caps, Devices, Frozen, Plan, Tier
+from budgets.plan import Caps, Devices, Frozen, Plan, Source, Tier
 from budgets.rules import paused_by_chance
 from budgets.schedule import expected
 from budgets.tiers import INTENT
@@ -27,7 +27,7 @@ from orchestrator.plan.forecast import (
     times_here,
 )
 from orchestrator.plan.phase2 import beginning
-from orchestrator.plan.resolve import Succession, search_plan
+from orchestrator.plan.resolve import search_plan
 
 # The checklist before anything is paid for
 
@@ -188,7 +188,7 @@ def _evaluation(objective: Objective, times: Times) -> dict[str, float] | None:
     return {"steps": work.steps, **figures}
 
 
-def page_of(config: Config, devices: Devices, succession: Succession | None = None) -> Page:
+def page_of(config: Config, devices: Devices, source: Source | None = None) -> Page:
     """Return the page of a search: of all tiers unless the configuration names one.
 
     Raises ValueError on a plan that is impossible.
@@ -199,7 +199,7 @@ def page_of(config: Config, devices: Devices, succession: Succession | None = No
     now, pages = datetime.now(UTC), list[TierPage]()
     for tier in get_args(Tier) if config.search.tier is None else (config.search.tier,):
         own = config.having({"search.tier": tier})
-        plan = search_plan(own, devices, times.calibration, succession)
+        plan = search_plan(own, devices, times.calibration, source)
         pages.append(tier_page(plan, times, now, known))
     return Page(times=times, evaluation=_evaluation(objective, times), tiers=tuple(pages))
 

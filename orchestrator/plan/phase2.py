@@ -1,12 +1,10 @@
 """Begin a phase 2 where the phase 1 that it follows ended.
 
-The new search takes over phase 1's recommendation, its last step size and shape, but no score. They
-are frozen in the plan: phase 1 may go on, or be deleted, afterwards.
+The new search takes over phase 1's recommendation and its last step size, but no score. They are
+frozen in the plan: phase 1 may go on, or be deleted, afterwards.
 """
 
-from math import sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from budgets.formatting import PROGRAM
 from budgets.plan import Plan, Source
@@ -17,28 +15,22 @@ from objectives import registry
 from objectives.space import SearchSpace
 from orchestrator.config import Config
 from orchestrator.plan.forecast import known_knobs
-from orchestrator.plan.resolve import SIGMA0, Overrides, Succession, differing, in_short
+from orchestrator.plan.resolve import Overrides, differing, in_short
 from orchestrator.records.runs import find_run, load_state
-
-if TYPE_CHECKING:
-    from orchestrator.search.cma_es import Landscape
 
 LEAST_STEP, MOST_STEP = 0.05, 0.2
 """Bounds of the step size that is taken over. Below, the noise hides the differences between
 candidates; above, what was learned is lost."""
-
-LARGEST_SIGMA0 = 0.3  # of a plan
 
 MORE = ("", " and more knobs, such as --set space=A+B")
 
 VERDICTS = {"": "has no verdict", "go_persists": "said Go that persists", "go": "said Go"}
 
 
-def followed(root: Path, config: Config, kind: str) -> Succession | None:
+def followed(root: Path, config: Config, kind: str) -> Source | None:
     """Return what a search takes over from the phase 1 that it follows; None for a phase 1.
 
-    `kind` is that of its devices. Raises ValueError if that run is missing or cannot be followed,
-    ReplayError if its replay diverges.
+    `kind` is that of its devices. Raises ValueError if that run is missing or cannot be followed.
     """
     follows, space = config.search.follows, config.tuned.space
     if follows is None:
@@ -50,14 +42,16 @@ def followed(root: Path, config: Config, kind: str) -> Succession | None:
     _require_same_objective(run_id, state.plan, config)
     point, added = carried(run_id, state, space)
     shown = known_knobs(root, config.tuned, kind)
-    source = Source(
+    told = state.completed[-1].told
+    assert told is not None, "a completed generation is told"
+    return Source(
         run_id=run_id,
         grade="" if state.decided is None else state.decided.grade,
         point=point,
+        sigma0=None if added else min(max(told.sigma, LEAST_STEP), MOST_STEP),
         added=added,
         unproven=tuple(name for name in added if shown[name] != "alive"),
     )
-    return learned(source, landscapes(state)[-1], state.plan.space, config)
 
 
 def carried(run_id: str, state: RunState, space: SearchSpace) -> tuple[Point, tuple[str, ...]]:
@@ -103,57 +97,15 @@ def _require_same_objective(run_id: str, earlier: Plan, config: Config) -> None:
         )
 
 
-def learned(source: Source, seen: "Landscape", before: SearchSpace, config: Config) -> Succession:
-    """Return the first distribution, after a search in the space `before` that ended at `seen`.
-
-    A learned knob keeps its standard deviation, within bounds, and its correlations; an added one
-    gets the default step and no correlations.
-    """
-    import numpy as np
-
-    from orchestrator.search.cma_es import rows
-
-    searched = [knob.name for knob in before.knobs]
-    names = [knob.name for knob in config.tuned.space.knobs]
-    here = [place for place, name in enumerate(names) if name not in source.added]
-    there = [searched.index(names[place]) for place in here]
-    step = min(max(seen.scale, LEAST_STEP), MOST_STEP)
-    covariance = SIGMA0[config.search.method] ** 2 * np.eye(len(names))
-    covariance[np.ix_(here, here)] = step**2 * np.array(seen.shape)[np.ix_(there, there)]
-    variance = float(np.mean(np.diag(covariance)))
-    return Succession(source, min(sqrt(variance), LARGEST_SIGMA0), rows(covariance / variance))
-
-
-def recorded_again(config: Config, recorded: Plan) -> Succession | None:
+def recorded_again(config: Config, recorded: Plan) -> Source | None:
     """Return what a recorded phase 2 took over, as this configuration asks for it.
 
     Phase 1 is not read: it may have gone on, or be deleted.
     """
-    search, source = recorded.search, recorded.source
-    if search is None or source is None:
-        return None
-    if config.search.follows is not None:
-        run_id = Path(config.search.follows).resolve().name
-        source = source.model_copy(update={"run_id": run_id})
-    return Succession(source, search.sigma0, search.shape)
-
-
-def landscapes(state: RunState) -> "list[Landscape]":
-    """Return the search's distribution at its beginning and after each generation told.
-
-    Raises ReplayError if the replay diverges.
-    """
-    from orchestrator.search import Search  # imports cma
-
-    plan = state.plan
-    assert plan.search is not None, "only a search is replayed"
-    search = Search(plan.search, plan.resolved.population)
-    seen = [search.landscape()]
-    for generation in state.generations:
-        search.replay([generation])
-        if generation.told is not None:
-            seen.append(search.landscape())
-    return seen
+    source, follows = recorded.source, config.search.follows
+    if source is None or follows is None:
+        return source
+    return source.model_copy(update={"run_id": Path(follows).resolve().name})
 
 
 # In words

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from budgets.formatting import listed
 from budgets.plan import (
@@ -183,24 +183,17 @@ def most_evaluations(config: Config, nominal: Envelope) -> int:
 # Plans
 
 
-class Succession(NamedTuple):
-    """What a phase 2 takes over from its phase 1, beside its point."""
-
-    source: Source
-    sigma0: float
-    shape: tuple[tuple[float, ...], ...] | None
-
-
 def search_plan(
     config: Config,
     devices: Devices,
     calibration: Calibration | None,
-    succession: Succession | None = None,
+    source: Source | None = None,
 ) -> Plan:
     """Return the plan of a search. Raises ValueError if it is impossible, naming the key."""
     search, sizing = config.search, sizing_of(config, devices.count)
-    source, sigma0, shape = succession or (None, None, None)
-    start = config.tuned.space.baseline if source is None else source.point
+    start, sigma0 = config.tuned.space.baseline, SIGMA0[search.method]
+    if source is not None:
+        start, sigma0 = source.point, source.sigma0 or sigma0
     cap = most_evaluations(config, sizing.nominal)
     if search.generations is not None:  # an amendment that raises it pays for more of them
         cap = min(cap, search.generations * sizing.resolved.per_generation)
@@ -217,9 +210,8 @@ def search_plan(
         search=SearchPlan(
             method=search.method,
             seed=search.seed,
-            sigma0=search.sigma0 or sigma0 or SIGMA0[search.method],
+            sigma0=search.sigma0 or sigma0,
             start=start,
-            shape=shape,
         ),
         caps=caps_for(config, cap),
         thresholds=config.thresholds,

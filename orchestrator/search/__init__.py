@@ -15,14 +15,7 @@ from budgets.plan import SearchPlan
 from budgets.state import Batch
 from orchestrator.records.runs import ReplayError
 from orchestrator.search.arithmetic import Array, dot, eigh
-from orchestrator.search.cma_es import (
-    Landscape,
-    Point,
-    Strategy,
-    chained,
-    independent,
-    landscape,
-)
+from orchestrator.search.cma_es import Point, Strategy, chained, independent
 from orchestrator.search.surrogate import fit, minimum
 
 MOST_POINTS = 250
@@ -48,12 +41,11 @@ class Search:
     """A search in [0, 1]^d: `ask`, then `tell` once, generation by generation."""
 
     def __init__(self, plan: SearchPlan, population: int) -> None:
-        """Raises ValueError if the plan has a shape that is not positive definite."""
         self._plan = plan
         self._population = population
         self._seen: list[Batch] = []  # generations that were told
         draw = partial(chained if plan.method == "guided" else independent, plan.seed)
-        self._strategy = Strategy(plan.start, plan.sigma0, population, draw, plan.shape)
+        self._strategy = Strategy(plan.start, plan.sigma0, population, draw)
 
     @property
     def generation(self) -> int:
@@ -64,9 +56,10 @@ class Search:
         """Return the generation's points of the unit cube; asking twice gives the same points."""
         return tuple(tuple(float(u) for u in x) for x in self._strategy.ask())
 
-    def landscape(self) -> Landscape:
-        """Return the search's current distribution."""
-        return landscape(self._strategy.mean, self._strategy.sigma, self._strategy.covariance)
+    @property
+    def covariance(self) -> Array:
+        """The covariance of its distribution, in units of the knobs' ranges."""
+        return self._strategy.covariance
 
     def tell(self, generation: Batch) -> GenerationTold:
         """Learn from a closed generation, once; return where the search stands afterwards."""

@@ -6,7 +6,6 @@
 import hashlib
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,62 +22,12 @@ for _module in (cma.evolution_strategy, cma.sampler, cma.sigma_adaptation):
     _module.np = NUMPY  # pycma's own products would not be the same on every processor
 
 Point = tuple[float, ...]
-Matrix = tuple[tuple[float, ...], ...]
-
-LARGEST_CONDITION = 1e10
-"""Limit for a first covariance matrix: beyond it, rounding decides its shortest axes."""
 
 LARGEST_STEP = 1 / 3
 """As a share of a knob's range; pycma's own limit."""
 
 INSIDE = 1e-9
 """Least distance of a moved mean from the ends of a range."""
-
-
-@dataclass(frozen=True)
-class Landscape:
-    """A search's normal distribution, in units of the knobs' ranges.
-
-    Within 0.05 of an end of a range the boundary handler changes the coordinates, and a knob
-    spreads less than these figures say; elsewhere it is the distribution of the points.
-    """
-
-    mean: Point  # its mean, as a point of the unit cube
-    sigma: float  # the search's step size
-    deviations: tuple[float, ...]  # standard deviation of each knob
-    correlations: Matrix
-    condition: float  # of the covariance matrix: the squared ratio of its longest and shortest axis
-
-    @property
-    def scale(self) -> float:
-        """The root mean square of the deviations: the sigma0 that goes with `shape`."""
-        return float(np.sqrt(np.mean(np.square(self.deviations))))
-
-    @property
-    def shape(self) -> Matrix:
-        """The covariance matrix scaled to a mean diagonal of 1, for `SearchPlan.shape`."""
-        deviations = np.array(self.deviations) / self.scale
-        return rows(np.array(self.correlations) * np.outer(deviations, deviations))
-
-
-def landscape(mean: Point, sigma: float, covariance: Array) -> Landscape:
-    """Return the landscape of N(mean, covariance) of a search with step size `sigma`."""
-    deviations = np.sqrt(np.diag(covariance))
-    correlations = covariance / np.outer(deviations, deviations)
-    np.fill_diagonal(correlations, 1.0)
-    eigenvalues, _ = eigh(covariance)
-    return Landscape(
-        mean=mean,
-        sigma=sigma,
-        deviations=tuple(float(s) for s in deviations),
-        correlations=rows((correlations + correlations.T) / 2),
-        condition=float(eigenvalues[-1] / eigenvalues[0]),
-    )
-
-
-def rows(matrix: Array) -> Matrix:
-    """Return the matrix as plain tuples, for a ledger or a report."""
-    return tuple(tuple(float(value) for value in row) for row in matrix)
 
 
 def independent(seed: int, generation: int, rows: int, dimension: int) -> Array:
@@ -120,12 +69,8 @@ class Strategy:
         sigma0: float,
         population: int,
         draw: Callable[[int, int, int], Array],
-        shape: Sequence[Sequence[float]] | None = None,
     ) -> None:
-        """`draw` returns standard normal directions: of a generation, so many, of a dimension.
-
-        Raises ValueError if there is a shape that is not positive definite.
-        """
+        """`draw` returns standard normal directions: of a generation, so many, of a dimension."""
         self._generation = 0
         limits = {"maxstd": np.inf} if len(start) == 1 else {}  # pycma fails at a limit in 1-d
         self._es: Any = cma.CMAEvolutionStrategy(
@@ -148,21 +93,6 @@ class Strategy:
             },
         )
         self._asked: list[Array] = []
-        if shape is not None:
-            self._begin_with(np.array(shape))
-
-    def _begin_with(self, shape: Array) -> None:
-        """Use this covariance matrix instead of the identity for the first generation."""
-        eigenvalues, _ = eigh(shape)
-        if not eigenvalues[0] * LARGEST_CONDITION > eigenvalues[-1]:
-            raise ValueError(
-                "shape: expected a positive definite matrix, got one with eigenvalues from "
-                f"{eigenvalues[0]:.3g} to {eigenvalues[-1]:.3g}"
-            )
-        model = self._es.sm
-        apart = np.sqrt(np.diag(model.C))  # within 1e-4 of 1, so that no two eigenvalues are equal
-        model.C = shape * np.outer(apart, apart)
-        model.update_now(-1)  # decompose it before anything is told
 
     def ask(self) -> list[Array]:
         """Return the generation's points of the unit cube; asking twice gives the same points."""

@@ -5,24 +5,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from budgets.events import Concluded, Decided
 from budgets.ledger import LEDGER, Ledger
-from budgets.plan import Source
 from budgets.verdict import recommendation
-from objectives import registry
-from objectives.api import Objective, ObjectiveSpec
-from orchestrator.plan.phase2 import LEAST_STEP, MOST_STEP, landscapes, learned
+from orchestrator.plan.phase2 import LEAST_STEP, MOST_STEP
 from orchestrator.records.runs import Result
 from orchestrator.run.session import system_clock
-from orchestrator.search.cma_es import landscape
 from orchestrator.verify import verify
 from tests import ledgers
-from tests.asking import config_for
 from tests.ledgers import state_of
 
 if TYPE_CHECKING:
@@ -41,10 +33,6 @@ PHASE_2: dict[str, Any] = {
     "max_evals": 36,
     "run_id": "next",
 }
-
-
-def objective(dimension: int) -> Objective:
-    return registry.load(ObjectiveSpec(name="sphere", settings={"dimension": dimension}))
 
 
 @pytest.fixture(scope="session")
@@ -73,37 +61,16 @@ def root(decided_root: Path, tmp_path: Path) -> Path:
 
 def test_a_search_begins_where_the_earlier_one_ended(root: Path, run_search: RunSearch) -> None:
     earlier = state_of(root / "phase1" / SOURCE)
-    seen = landscapes(earlier)[-1]
+    told = earlier.completed[-1].told
+    assert told is not None
     result = run_search(root, **PHASE_2)
     plan = result.state.plan
     assert plan.search is not None
     assert plan.source is not None
     assert plan.search.start == recommendation(earlier)
-    assert np.array(plan.search.shape) == pytest.approx(np.array(seen.shape))
-    assert plan.search.sigma0 == pytest.approx(seen.scale)
+    assert plan.search.sigma0 == min(max(told.sigma, LEAST_STEP), MOST_STEP)
     assert plan.source.run_id == SOURCE
     assert verify(result.directory).divergence is None
-
-
-@pytest.mark.parametrize("dimension", [3, 5])
-@given(data=st.data(), scale=st.floats(1e-3, 1.0))
-def test_learned_knobs_keep_their_block_and_the_others_get_the_first_step(
-    data: st.DataObject, scale: float, dimension: int
-) -> None:
-    before, space = (objective(count).space for count in (3, dimension))
-    factor = np.array(data.draw(st.lists(st.floats(-1, 1), min_size=9, max_size=9))).reshape(3, 3)
-    seen = landscape((0.5,) * 3, scale, scale**2 * (factor @ factor.T + 0.1 * np.eye(3)))
-    added = tuple(knob.name for knob in space.knobs[3:])
-    here: dict[str, Any] = {"run_id": SOURCE, "grade": "go"}
-    source = Source(**here, point=(0.5,) * dimension, added=added)
-    taken = learned(source, seen, before, config_for("phase1", "min", objective(dimension)))
-    assert np.mean(np.diag(np.array(taken.shape))) == pytest.approx(1.0)
-    if taken.sigma0 < 0.3:  # the largest there is
-        covariance = taken.sigma0**2 * np.array(taken.shape)
-        step = min(max(seen.scale, LEAST_STEP), MOST_STEP)
-        assert covariance[:3, :3] == pytest.approx(step**2 * np.array(seen.shape))
-        assert np.diag(covariance)[3:] == pytest.approx(np.full(dimension - 3, 0.15**2))
-        assert not covariance[:3, 3:].any()
 
 
 # What cannot be started from
@@ -158,7 +125,16 @@ def test_new_knobs_begin_at_their_baseline_once_a_check_shows_them_alive(
     timed = (*local, "--tier", "min", "--assume-eval-seconds", "1")
     assert command("phase1", "few.toml", *timed, "--run-id", "first").code == 0
     follows = ("--from", "first", "--variant", "expanded", "--run-id", "second")
-    again = ("phase2", "more.toml", *timed, *follows, "--max-evals", "12")
+    again = (
+        "phase2",
+        "more.toml",
+        *timed,
+        *follows,
+        "--max-evals",
+        "12",
+        "--set",
+        "search.sigma0=0.1",
+    )
     expanded = (*again, "--reason", "why")
 
     refused = command(*expanded, "--override", "go")
@@ -167,7 +143,7 @@ def test_new_knobs_begin_at_their_baseline_once_a_check_shows_them_alive(
     assert not (tmp_path / "artifacts/cmaes/phase2").exists()
     assert command("check", "knobs", "more.toml", *local, "--seeds", "3").code == 0
     both = ("--override", "go", "--override", "unproven_knobs")
-    done = command(*expanded, *both, "--set", "search.sigma0=0.1")
+    done = command(*expanded, *both)
     assert done.code == 0, done.err
 
     plan = state_of(tmp_path / "artifacts/cmaes/phase2/second").plan
