@@ -330,6 +330,12 @@ def resolve(
     except ValidationError as error:
         raise ValueError("; ".join(_complaint(one, sources) for one in error.errors())) from error
     config._file, config._sources = file, sources
+    search = config.search
+    if len({search.phase == "phase2", bool(search.follows), search.variant is not None}) > 1:
+        raise ValueError(
+            "a phase2 needs --from RUN, the phase 1 that it follows, and --variant robust (the "
+            "same knobs) or expanded (more of them); no other run has these"
+        )
     known = registry.settings_of(config.objective, config.training)
     for name in config.training:
         if name not in (names := (*known.model_fields, *known.alone)):

@@ -100,8 +100,6 @@ def requested(context: Context, phase: str | None = None) -> Config:
 
     `--from` or `--variant` alone make it a phase 2. Raises ValueError.
     """
-    from orchestrator.plan.resolve import check_beginning  # imports numpy
-
     more: Flags = {}
     if phase is not None:
         more = {"search.phase": (phase, phase)}
@@ -114,7 +112,6 @@ def requested(context: Context, phase: str | None = None) -> Config:
     typed = [one for one in Search.model_fields if config.source(f"search.{one}").startswith("--")]
     if config.campaign is not None and typed:
         raise ValueError(f"search.{typed[0]} is for a search, not a campaign. Leave it out")
-    check_beginning(config)
     if config.search.proxy is None:
         return config
     from orchestrator.matrix.check_commands import on_shorter_evaluations

@@ -16,7 +16,7 @@ from objectives.settings import cut
 from orchestrator.cli.options import named_file, overrides_of, requested, resolved
 from orchestrator.cli.output import EXIT_BAD_INPUT, Answer
 from orchestrator.config import TRAINING, Config, as_shown
-from orchestrator.plan.resolve import check_beginning, slots_of
+from orchestrator.plan.resolve import slots_of, window_of
 
 
 def doctor(context: Context) -> Answer:
@@ -60,7 +60,7 @@ def init(
 def explain(context: Context) -> Answer:
     """Show every value of a configuration and where it is from, and the knobs. Writes nothing."""
     config = resolved(context)
-    check_beginning(config)
+    window_of(config.budget)  # raises on a wrong one
     document, lines = explained(config)
     return Answer(document, page="\n".join(lines))
 

@@ -254,21 +254,6 @@ def plan_of(
     return Plan.model_validate(fields | own)
 
 
-def check_beginning(config: Config) -> None:
-    """Raise ValueError on a configuration that no run can begin with."""
-    search, _ = config.search, config.tuned  # raises on a wrong setting
-    window_of(config.budget)
-    if config.campaign is not None:
-        return
-    if search.phase == "phase1" and (search.follows or search.variant):
-        raise ValueError("--from, --variant: only a phase2 follows a run")
-    if search.phase == "phase2" and not (search.follows and search.variant):
-        raise ValueError(
-            "a phase2 needs --from RUN, the phase 1 that it follows, and --variant robust (the "
-            "same knobs) or expanded (more of them)"
-        )
-
-
 def why_no_go(plan: Plan) -> tuple[str, ...]:
     """Return why the plan's comparison with the baseline cannot lead to a Go, if it cannot."""
     wanted, least = plan.confirmation, plan.thresholds.go_seeds

@@ -33,7 +33,6 @@ from orchestrator.config import (
     parse_assignments,
     resolve,
 )
-from orchestrator.plan.resolve import check_beginning
 
 Command = Callable[..., Any]
 
@@ -209,7 +208,7 @@ REFUSED = [
     ("objective='sphere'\ntraining.noise = 'much'", "noise: expected a number"),
     ("objective='sphere'\ntraining.noise = 'much'", "(file run.toml)"),
     ("[search]\nseed = 0\ntier = 'all'", "; file run.toml: search.seed: "),
-    ("search.follows = 'x'", "--from, --variant: only a phase2 follows a run"),
+    ("search.follows = 'x'", "a phase2 needs --from RUN, the phase 1 that it follows"),
     ("[slurm]\nsetup = ['wget https://me:correct@host/x']", "a user name or a password in it"),
 ]
 
@@ -220,7 +219,7 @@ def test_what_a_file_may_not_say_is_refused_in_a_line_that_names_it(
 ) -> None:
     tomllib.loads(text)
     with pytest.raises(ValueError, match=r".") as raised:
-        check_beginning(resolve(write(text)))
+        _ = resolve(write(text)).tuned
     line = str(raised.value)
     assert said in line
     assert line.isprintable()
@@ -240,7 +239,7 @@ ASSIGNED = [
 @pytest.mark.parametrize(("sets", "said"), ASSIGNED, ids=range(len(ASSIGNED)))
 def test_an_assignment_that_is_none_is_refused(sets: str, said: str, write: Write) -> None:
     with pytest.raises(ValueError, match=r".") as raised:
-        check_beginning(resolve(write(SPHERE), sets.split(" | ")))
+        _ = resolve(write(SPHERE), sets.split(" | ")).tuned
     assert said in str(raised.value)
     assert "correct@" not in str(raised.value)
 
@@ -326,7 +325,6 @@ def shown(file: Path) -> Config | None:
     """It can be shown in either form, or is refused with a reason."""
     try:
         resolved = resolve(file)
-        check_beginning(resolved)
         document, lines = explained(resolved)
     except ValueError:
         return None
