@@ -72,7 +72,7 @@ class Limits(PlanPart):
     grace_seconds: float = Field(default=5.0, gt=0)  # between SIGTERM and SIGKILL
     stall_seconds: float | None = Field(default=None, gt=0)  # without output or heartbeat
     memory_bytes: int | None = Field(default=None, gt=0)  # resident, the whole tree together
-    log_bytes: int = Field(default=1 << 20, gt=0)  # kept of stdout and of stderr, middle dropped
+    log_bytes: int = Field(default=1 << 20, ge=1024)  # kept of stdout and of stderr, middle dropped
 
     @property
     def reserve_ms(self) -> int:

@@ -185,7 +185,8 @@ def write_summary(directory: Path, outcome: Outcome) -> Outcome:
 def read(model: type[Model], path: Path) -> Model | None:
     """Return the file's content; None if it is absent, invalid, or not a plain file."""
     try:
-        return model.model_validate_json(read_plain(path, LARGEST_FILE_BYTES))
+        most = LARGEST_FILE_BYTES if path.name == MEASUREMENT else None  # the objective writes it
+        return model.model_validate_json(read_plain(path, most))
     except (OSError, ValueError):
         return None
 

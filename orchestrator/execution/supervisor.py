@@ -115,7 +115,8 @@ def serve(preload: str, common: str) -> None:
         importlib.import_module(name)
     gc.collect()
     gc.freeze()  # keeps the forks from copying every page at their first collection
-    os.write(answer, b"ready")
+    with suppress(BrokenPipeError):  # a module that printed was taken for ready
+        os.write(answer, b"ready")
     os.close(answer)
     # The kernel reaps the supervisors, also where process 1 never does.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -224,6 +225,8 @@ class Watch:
         select.select([end], [], [], TICK_SECONDS)
         self.check_liveness()  # first: this process may have slept much longer than asked
         self._reap()
+        for log in self.logs:
+            shorten(log, self.attempt.limits.log_bytes)
 
     def _reap(self) -> bool:
         """Reap every child that has ended; return False when no child is left."""
@@ -253,8 +256,6 @@ class Watch:
             self._changed, self._active_at = changed, now
         if limits.stall_seconds is not None and now - self._active_at > limits.stall_seconds:
             self._time_out(f"stalled: no output or heartbeat for {limits.stall_seconds:g} s")
-        for log in self.logs:
-            shorten(log, limits.log_bytes)
 
     def _time_out(self, cause: str) -> None:
         self.check_liveness()  # again: if this process was stopped meanwhile, it is not a timeout
@@ -317,7 +318,7 @@ class Watch:
 
 
 def shorten(log: int, most_bytes: int) -> None:
-    """Of a log that is longer, keep the beginning and the end."""
+    """Of a longer log, keep the beginning and the end; what is written meanwhile may be lost."""
     size, half = os.fstat(log).st_size, most_bytes // 2
     if size > most_bytes:
         end_bytes = max(0, half - len(DROPPED))

@@ -57,7 +57,8 @@ def fork_trainer(
             }
             processes.mark_this_process(attempt.attempt_id)
             main(attempt, "cpu" if gpu_id is None else "cuda", threads)
-            sys.stdout.flush()
+            with suppress(OSError):  # a full disk costs the log, not the result
+                sys.stdout.flush()
             os._exit(0)
         finally:  # never return into the supervisor's code
             try:
@@ -82,7 +83,7 @@ def _prepare(supervisor: int, stdout: int, stderr: int) -> None:
     null = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((null, 0), (stdout, 1), (stderr, 2)):
         os.dup2(source, target)
-    os.closerange(3, 1024)
+    os.closerange(3, 1 << 20)
 
 
 def main(attempt: Attempt, device: str, threads: int) -> None:
