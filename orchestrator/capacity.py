@@ -7,7 +7,7 @@ import fcntl
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from math import inf, sqrt
 from pathlib import Path
@@ -46,63 +46,53 @@ class HostSlots(Pace):
         SLOTS.mkdir(mode=0o700, exist_ok=True)
         if SLOTS.lstat().st_uid != os.getuid():
             raise ValueError(f"backend.max_concurrent: {SLOTS} is another user's")
-        self._limit, self._say = limit, say
-        self._held: list[IO[bytes]] = []  # locked files
-        self._waiting: IO[bytes] | None = None
+        self._slots = [(SLOTS / f"slot-{number:04d}").open("ab") for number in range(limit)]
+        self._queue, self._say = (SLOTS / "waiting").open("ab"), say
+        self._held: list[IO[bytes]] = []  # of the slots
+        self._waits = False
 
     def admits(self, state: RunState) -> bool:
         """Whether there is a slot for one more evaluation; takes it."""
         in_flight = len(state.accounts.holds)
         if len(self._held) <= in_flight and not self._takes_one():
-            if in_flight == 0 and self._waiting is None:
-                self._waiting = _locked("waiting", fcntl.LOCK_SH)
-                self._say(f"Waiting: other runs use all {self._limit} slots of {SLOTS}.")
+            if in_flight == 0 and not self._waits:
+                self._waits = _locks(self._queue, fcntl.LOCK_SH)
+                self._say(f"Waiting: other runs use all {len(self._slots)} slots of {SLOTS}.")
             return False
-        _release(self._waiting)
-        self._waiting = None
+        fcntl.flock(self._queue, fcntl.LOCK_UN)
+        self._waits = False
         return True
 
     def look(self, state: RunState) -> None:
         """Release the slots of settled evaluations; sleep a moment while waiting for one."""
         in_flight = len(state.accounts.holds)
         while len(self._held) > in_flight:
-            _release(self._held.pop())
-        if self._waiting is not None and in_flight == 0:
+            fcntl.flock(self._held.pop(), fcntl.LOCK_UN)
+        if self._waits and in_flight == 0:
             time.sleep(LOOK_SECONDS)
 
     def close(self) -> None:
         """Release all slots."""
-        for file in (self._waiting, *self._held):
-            _release(file)
-        self._waiting, self._held = None, []
+        for file in (self._queue, *self._slots):
+            file.close()
 
     def _takes_one(self) -> bool:
-        if self._waiting is None:
-            if (nobody_waits := _locked("waiting")) is None:
+        if not self._waits:
+            if not _locks(self._queue):  # another run waits
                 return False
-            _release(nobody_waits)
-        slots = (_locked(f"slot-{number:04d}") for number in range(self._limit))
-        slot = next((file for file in slots if file is not None), None)
+            fcntl.flock(self._queue, fcntl.LOCK_UN)
+        others = (slot for slot in self._slots if slot not in self._held)
+        slot = next(filter(_locks, others), None)
         self._held += [] if slot is None else [slot]
         return slot is not None
 
 
-def _locked(name: str, kind: int = fcntl.LOCK_EX) -> IO[bytes] | None:
-    """Return the locked file; None if it is locked already."""
-    file = (SLOTS / name).open("ab")
-    try:
+def _locks(file: IO[bytes], kind: int = fcntl.LOCK_EX) -> bool:
+    """Lock the file; return False if another run has locked it."""
+    with suppress(BlockingIOError):
         fcntl.flock(file, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        return None
-    return file
-
-
-def _release(file: IO[bytes] | None) -> None:
-    """Unlock, also where a forked child shares the open file."""
-    if file is not None:
-        fcntl.flock(file, fcntl.LOCK_UN)
-        file.close()
+        return True
+    return False
 
 
 # The law of scalability, and its fit
@@ -185,7 +175,7 @@ class BackPressure(Pace):
     """Finds the number of evaluations in flight with the highest throughput while a run goes on.
 
     After each window of evaluations it takes what the fitted law recommends: more than before only
-    if evaluations take stably long, and at most twice the most that was measured. Each evaluation
+    if evaluations take stably long, and at most twice the most that was measured. Each decision
     adds a line to `backpressure.jsonl`; `say` gets every change.
     """
 
@@ -196,7 +186,6 @@ class BackPressure(Pace):
         self._skipped = 0  # next evaluations that began under the limit before
         self._in_flight = 0  # after the last start
         self._recent: deque[tuple[int, float]] = deque(maxlen=MEMORY)
-        self._law: Law | None = None
 
     def admits(self, state: RunState) -> bool:
         return len(state.accounts.holds) < self.limit
@@ -209,42 +198,38 @@ class BackPressure(Pace):
             self.observe(event.seconds, self._in_flight)
 
     def observe(self, seconds: float, workers: int) -> None:
-        """Decide after one more evaluation, with so many in flight after the last start."""
-        before, levels = self.limit, dict(self._recent)
+        """Take in an evaluation, with so many in flight after the last start; decide in time."""
         if self._skipped:
             self._skipped -= 1
-        elif workers == before:
+        elif workers == self.limit:
             self._window.append(seconds)
-        if len(self._window) >= max(LEAST_WINDOW, before):
-            self._recent.append((before, throughput(self._window, before)))
-            levels = dict(self._recent)
-            self._law = fit(levels)
-            self.limit = self._wanted(self._law, levels.keys())
-            self._window, self._skipped = [], before if self.limit != before else 0
-        action = "increase" if self.limit > before else "throttle" if self.limit < before else ""
-        optimum = self._law.optimum if self._law and len(levels) > 2 else inf
+        if len(self._window) >= max(LEAST_WINDOW, self.limit):
+            self._decide(self._window, self.limit)
+
+    def _decide(self, window: Sequence[float], before: int) -> None:
+        self._recent.append((before, throughput(window, before)))
+        levels, half = dict(self._recent), len(window) // 2
+        law = fit(levels)
+        if levels.keys() == {before} and before == self.devices > 1:
+            self.limit = before // 2  # fewer may do more
+        else:
+            is_stable = fmean(window[half:]) <= STABLE * fmean(window[:half])
+            most = 2 * max(levels) if is_stable else before
+            self.limit = law.recommended(min(most, self.devices))
+        change = self.limit - before
+        self._window, self._skipped = [], before if change else 0
         row = {
-            "seconds": seconds,
-            "workers": workers,
-            "bp_action": action or "hold",
-            "bp_regime": self._law and self._law.regime(before),
-            "bp_p_star": optimum if optimum < inf else None,
-            "bp_throughput": levels.get(before),
+            "bp_action": "increase" if change > 0 else "throttle" if change else "hold",
+            "bp_regime": law.regime(before),
+            "bp_p_star": law.optimum if len(levels) > 2 and law.optimum < inf else None,
+            "bp_throughput": levels[before],
+            "workers": before,
             "bp_allowed": self.limit,
         }
         with suppress(OSError), self._path.open("ab") as file:  # no run depends on it
             file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
-        if action:
+        if change:
             self._say(
-                f"Back-pressure: {action} to {self.limit} at once ({row['bp_regime']}, "
+                f"Back-pressure: {row['bp_action']} to {self.limit} at once ({row['bp_regime']}, "
                 f"{levels[before]:.3g} evaluations an hour before)."
             )
-
-    def _wanted(self, law: Law, levels: Collection[int]) -> int:
-        """Return the next limit after these were measured: at most twice the largest of them."""
-        here, middle = self.limit, len(self._window) // 2
-        if levels == {here} and here == self.devices > 1:
-            return here // 2  # fewer may do more
-        is_stable = fmean(self._window[middle:]) <= STABLE * fmean(self._window[:middle])
-        most = 2 * max(levels) if is_stable else here
-        return law.recommended(min(most, self.devices))
