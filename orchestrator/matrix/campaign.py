@@ -240,13 +240,8 @@ class Staggered(Pace):
 
 def runs_document(campaign: CampaignPlan) -> Values:
     """Return every condition and run as JSON."""
-    return {
-        "name": campaign.name,
-        "total_runs": campaign.evaluations,
-        "conditions": [condition.model_dump(mode="json") for condition in campaign.conditions],
-        "seeds": list(campaign.seeds),
-        "runs": [name for _, _, name in campaign.runs],
-    }
+    runs = [name for _, _, name in campaign.runs]
+    return {**campaign.model_dump(mode="json"), "total_runs": len(runs), "runs": runs}
 
 
 def runs_page(campaign: CampaignPlan) -> list[str]:
@@ -283,12 +278,11 @@ def campaign_plan(
     times = times_here(Path(config.runs_dir), config.tuned, devices, assumed)
     used = devices.model_copy(update={"count": at_once})
     plan = campaign_matrix(config, campaign).plan(used, times.calibration)
-    rule_of_thumb = None
-    if times.calibration is not None:
-        each = median(one.cost_factor for one in campaign.conditions)
-        typical = times.calibration.median_seconds * each * campaign.evaluations / at_once
-        rule_of_thumb = (typical + campaign.stagger_seconds * (at_once - 1)) / 3600
     own = tier_page(plan, times, now)
+    rule_of_thumb = None
+    if own.search is not None:
+        typical = own.search["ideal_hours"] * median(one.cost_factor for one in campaign.conditions)
+        rule_of_thumb = typical + campaign.stagger_seconds * (at_once - 1) / 3600
     document = {
         **runs_document(campaign),
         "effective_parallelism": at_once,
