@@ -42,7 +42,7 @@ def read_toml(file: Path, place: str) -> dict[str, Any]:
     """Return the content of a TOML file. Raises ValueError beginning with `place`."""
     try:
         return tomllib.loads(read_text(file, place))
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ValueError(f"{place} is not a TOML file: {error}") from error
 
 

@@ -20,6 +20,7 @@ import gzip
 import json
 import lzma
 import re
+import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -213,7 +214,9 @@ class Source:
             return BUILTIN[self.place].sha256
         if self.form == "hf":  # loads it, and downloads what is new
             return str(sorted((name, rows._fingerprint) for name, rows in self._splits.items()))
-        found = ((str(path), path.stat()) for path in self._files())
+        found = [(str(path), path.stat()) for path in self._files()]
+        if not all(stat.S_ISREG(s.st_mode) for _, s in found):  # a pipe may never end
+            raise ValueError("it is not a regular file")
         return digest(
             [(name, s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino) for name, s in found]
         )
