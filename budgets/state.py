@@ -30,7 +30,7 @@ from budgets.events import (
     Settled,
     Status,
 )
-from budgets.failures import is_setup
+from budgets.failure_causes import is_setup
 from budgets.ledger import Record
 from budgets.plan import Calibration, ComparisonName, Configuration, Plan, Window
 from budgets.stats import total

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from budgets.events import ComparisonAsked, Decided, GenerationAsked, Reserved, Settled
-from budgets.failures import was_given_up
+from budgets.failure_causes import was_given_up
 from budgets.ledger import LEDGER, LedgerCorruptError, Reader, Record
 from budgets.schedule import next_action
 from budgets.state import ImpossibleEventError, RunState, apply, begin

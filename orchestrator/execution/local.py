@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Self
 
 from budgets.events import Status
-from budgets.failures import cause_of
+from budgets.failure_causes import cause_of
 from budgets.plan import Devices
 from objectives.process import MARK
 from orchestrator.execution import processes

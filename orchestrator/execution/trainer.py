@@ -132,7 +132,7 @@ def in_one_line(error: BaseException) -> str:
 
     Only the first line of the message is kept: CUDA says there what went wrong, followed by advice.
     Our own exceptions are named without their module, and every kind of SetupError by that name:
-    `budgets.failures` looks for these names.
+    `budgets.failure_causes` looks for these names.
     """
     lines = "".join(traceback.format_exception_only(error)).strip().splitlines()
     name = type(error).__name__

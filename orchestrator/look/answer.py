@@ -6,7 +6,7 @@ without a verdict) and for each kind that only measures (a calibration, a check,
 
 from itertools import chain
 
-from budgets.effects import LEVEL
+from budgets.campaigns import LEVEL
 from budgets.events import Decided
 from budgets.formatting import (
     better_when,

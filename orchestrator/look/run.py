@@ -19,9 +19,9 @@ from budgets import measurements
 from budgets import schedule as schedules
 from budgets.accounts import Account
 from budgets.accounts import Attempt as Recorded
-from budgets.effects import CampaignReport, campaign_report
+from budgets.campaigns import CampaignReport, campaign_report
 from budgets.events import Reserved, Settled, Status
-from budgets.failures import Cause, cause_of
+from budgets.failure_causes import Cause, cause_of
 from budgets.plan import Calibration, Configuration, Frozen, Plan
 from budgets.rules import Decision, Ruling
 from budgets.schedule import left_to_compare, search_is_over

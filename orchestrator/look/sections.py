@@ -6,7 +6,7 @@ A section with nothing to show is left out.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from budgets.effects import CampaignReport
+from budgets.campaigns import CampaignReport
 from budgets.formatting import (
     better_when,
     command,

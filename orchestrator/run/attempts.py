@@ -13,7 +13,7 @@ from pathlib import Path
 from budgets.accounts import Attempt as Recorded
 from budgets.accounts import Refusal
 from budgets.events import Event, Owner, Reserved, Settled, Status
-from budgets.failures import cause_of, is_unexplained
+from budgets.failure_causes import cause_of, is_unexplained
 from budgets.formatting import one_line
 from budgets.ledger import LEAST_FREE_BYTES, Ledger, Record
 from budgets.rules import refusal_of

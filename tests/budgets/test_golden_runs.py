@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from budgets.effects import campaign_report
+from budgets.campaigns import campaign_report
 from budgets.ledger import LEDGER, read
 from budgets.measurements import certificate, liveness
 from budgets.rules import ruling_of

@@ -24,7 +24,7 @@ from budgets.events import (
     Settled,
     Status,
 )
-from budgets.failures import cause_of
+from budgets.failure_causes import cause_of
 from budgets.ledger import LEDGER, Record, parse_record, read
 from budgets.plan import ComparisonName, Plan
 from budgets.schedule import left_for_the_verdict

@@ -3,7 +3,7 @@
 import pytest
 
 from budgets.events import Status
-from budgets.failures import cause_of, is_setup
+from budgets.failure_causes import cause_of, is_setup
 
 CUDA = "torch.AcceleratorError: CUDA error: "
 SHARED = (
