@@ -118,12 +118,12 @@ def report(
     """
     found = [find_run(name, root) for name in runs or (None,)]
     places = list({place.resolve(): place for place in found}.values())
+    run, *others = views = list(map(_view, places))
     if rebuild:
         from orchestrator.look.reports import rebuild as rebuild_files
 
         for place in places:
             rebuild_files(place, datetime.now(UTC))
-    run, *others = views = list(map(_view, places))
     several = Comparison(views) if others else None
     contents = partial(document, run) if several is None else several.document
 
