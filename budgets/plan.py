@@ -297,7 +297,6 @@ class Source(PlanPart):
     run_id: str
     grade: str  # of its decision; empty without one, which a person overrode
     point: tuple[float, ...]  # its recommendation, in this run's space
-    sigma0: float | None = None  # its last step, to begin with; None: the default, of added knobs
     added: tuple[str, ...] = ()  # knobs that it did not search
     unproven: tuple[str, ...] = ()  # of these, not shown to move the score, which was overridden
 

@@ -143,11 +143,11 @@ def at_least(count: int, trials: int, rate: float) -> float:
     """The probability that something with that rate happens so often, or more often."""
     from scipy.special import bdtrc
 
-    return float(bdtrc(count - 1, trials, rate))
+    return float(bdtrc(count - 1, trials, rate)) if count <= trials else 0.0
 
 
 def lowest_rate(count: int, trials: int, level: float) -> float:
-    """The rate that is missed with probability `level` by a true rate below it; exact.
+    """The exact lower bound of a rate: the true one is below it with probability `level` at most.
 
     C. J. Clopper and E. S. Pearson, Biometrika 26 (1934) 404-413.
     """

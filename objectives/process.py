@@ -225,7 +225,7 @@ class _Output:
         self.tail: deque[str] = deque(maxlen=TAIL_LINES)
         self.out_of_memory = ""  # the last line, of all, that says so
         self.failure: ObjectiveError | None = None  # what the listener raised
-        self.until = inf  # its output is read no longer; set when the program is over
+        self.until = inf  # when reading ends at the latest; set when the program is over
         self._pid, self._listener, self._lock = pid, listener, Lock()
         self._metrics: dict[str, float] = {}
         self._has_output, self._cpu_seconds, self._checked_at = False, 0.0, time.monotonic()
@@ -244,9 +244,9 @@ class _Output:
         utf_8 = codecs.getincrementaldecoder("utf-8")("replace")
         decoder, rest = IncrementalNewlineDecoder(utf_8, translate=True), ""  # ends at \r too
         with pipe:
-            while time.monotonic() < self.until:
+            while time.monotonic() < (until := self.until):
                 if not select([pipe], [], [], POLL_SECONDS)[0]:
-                    if self.until < inf:
+                    if until < inf:  # it was over before this look
                         break
                     continue
                 if not (data := os.read(pipe.fileno(), READ_BYTES)):

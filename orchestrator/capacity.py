@@ -74,6 +74,7 @@ class HostSlots(Pace):
     def close(self) -> None:
         """Release all slots."""
         for file in (self._queue, *self._slots):
+            fcntl.flock(file, fcntl.LOCK_UN)  # also where a forked child shares the open file
             file.close()
 
     def _takes_one(self) -> bool:
@@ -198,7 +199,7 @@ class BackPressure(Pace):
             self.observe(event.seconds, self._in_flight)
 
     def observe(self, seconds: float, workers: int) -> None:
-        """Take in an evaluation, with so many in flight after the last start; decide in time."""
+        """Take in an evaluation, with so many in flight after the last start; decide by window."""
         if self._skipped:
             self._skipped -= 1
         elif workers == self.limit:

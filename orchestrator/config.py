@@ -132,7 +132,9 @@ class Backend(Table):
     threads: Count | None = key(None, "CPU threads of an evaluation.")
     drain_seconds: float | None = key(None, "Time to end after a signal.", ge=0, le=LARGEST)
     allow_network_fs: bool = key(False, "Keep the ledger on a network file system.")
-    max_concurrent: Count | None = key(None, "Evaluations at once of all runs together.")
+    max_concurrent: Annotated[int, Field(ge=1, le=512)] | None = key(
+        None, "Evaluations at once of all runs together."
+    )
 
 
 class Backpressure(Table):
@@ -333,8 +335,8 @@ def resolve(
     search = config.search
     if len({search.phase == "phase2", bool(search.follows), search.variant is not None}) > 1:
         raise ValueError(
-            "a phase2 needs --from RUN, the phase 1 that it follows, and --variant robust (the "
-            "same knobs) or expanded (more of them); no other run has these"
+            "--from RUN and --variant belong to a phase2, which needs both: the phase 1 that it "
+            "follows; robust has the same knobs, expanded more of them"
         )
     known = registry.settings_of(config.objective, config.training)
     for name in config.training:

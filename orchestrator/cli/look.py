@@ -42,7 +42,7 @@ def status(
 ) -> Answer | None:
     """Show how a run stands, also while another process runs it, or each run in a directory.
 
-    Writes nothing.
+    Without RUN: the latest, then a line for each run. Writes nothing.
     """
     is_listed = run and os.path.isdir(run) and not os.path.lexists(Path(run) / LEDGER) and not watch
     if run and is_listed and (rows := list(_rows(Path(run)))):
@@ -56,8 +56,9 @@ def status(
         except (KeyboardInterrupt, BrokenPipeError):
             silence(sys.stdout)  # its reader may have gone
         return None
-    found = _view(directory)
-    return Answer(partial(document, found), status_lines(found))
+    found, rows = _view(directory), list(_rows(root)) if run is None else []
+    others = ["", "Every run:", *("  ".join(row.values()) for row in rows)] if rows[1:] else []
+    return Answer(partial(document, found), [*status_lines(found), *others])
 
 
 def _view(directory: Path) -> Run:
@@ -167,10 +168,12 @@ def best(
     own = forms.best_of(view)
     found = forms.as_dict(view, own)
     which = "baseline" if found["standing"] == "no_go" else "best candidate"
-    source = (f"{view.plan.run_id}: the {which}.", answer(view).headline)
+    said = answer(view)
+    source = (f"{view.plan.run_id}: the {which}.", said.headline)
     if form == "toml":
         return Answer(found, [own.toml(*source).rstrip("\n")])
     if form == "flags":
         print(printable(" ".join(source)), file=sys.stderr)
         return Answer(found, [own.flags()])
-    return Answer(found, [*answer(view).lines(), forms.ways(view, own)], forms.page(view, own))
+    known = [f"{name}: {text}" for name, text in said.parts.items() if name != "Next"]
+    return Answer(found, [said.headline, *known, forms.ways(view, own)], forms.page(view, own))

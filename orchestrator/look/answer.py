@@ -47,8 +47,10 @@ KEPT = (
 LEFT = ("--set=search.", "--set=evaluation.seed=")
 """How options begin that another command on the same objective takes over, and does not."""
 
-SEARCHES = ("phase1", "phase2", "run")
-COMMANDS = (*SEARCHES, "calibrate", "check", "knobs", "proxy", "workers", "memory")
+COMMANDS = (
+    *("phase1", "phase2", "run", "calibrate", "check"),
+    *("knobs", "proxy", "workers", "memory"),
+)
 AGAIN, SEARCH = "repeat the command that began it", "Search over these knobs."
 
 

@@ -247,7 +247,7 @@ def rule(state: RunState, one: Fired) -> str:
         facts |= {"planned": batch.planned, "causes": "; ".join(sorted(failed)[:3])}
         facts |= one.facts
         if "planned" in one.facts:
-            where = "the generations so far"
+            where = "the generations since the last override"
     if batch is not None and "seed" in facts:
         ends = (own.settled for own in batch.attempts[int(facts["candidate"]), int(facts["seed"])])
         causes = [end.cause for end in ends if end is not None and end.status is Status.LOST]

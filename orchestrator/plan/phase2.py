@@ -1,7 +1,7 @@
 """Begin a phase 2 where the phase 1 that it follows ended.
 
-The new search takes over phase 1's recommendation and its last step size, but no score. They are
-frozen in the plan: phase 1 may go on, or be deleted, afterwards.
+The new search takes over phase 1's recommendation, but no score. It is frozen in the plan: phase 1
+may go on, or be deleted, afterwards.
 """
 
 from pathlib import Path
@@ -17,10 +17,6 @@ from orchestrator.config import Config
 from orchestrator.plan.forecast import known_knobs
 from orchestrator.plan.resolve import Overrides, differing, in_short
 from orchestrator.records.runs import find_run, load_state
-
-LEAST_STEP, MOST_STEP = 0.05, 0.2
-"""Bounds of the step size that is taken over. Below, the noise hides the differences between
-candidates; above, what was learned is lost."""
 
 MORE = ("", " and more knobs, such as --set space=A+B")
 
@@ -42,13 +38,10 @@ def followed(root: Path, config: Config, kind: str) -> Source | None:
     _require_same_objective(run_id, state.plan, config)
     point, added = carried(run_id, state, space)
     shown = known_knobs(root, config.tuned, kind)
-    told = state.completed[-1].told
-    assert told is not None, "a completed generation is told"
     return Source(
         run_id=run_id,
         grade="" if state.decided is None else state.decided.grade,
         point=point,
-        sigma0=None if added else min(max(told.sigma, LEAST_STEP), MOST_STEP),
         added=added,
         unproven=tuple(name for name in added if shown[name] != "alive"),
     )

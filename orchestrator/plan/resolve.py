@@ -193,7 +193,8 @@ def search_plan(
     search, sizing = config.search, sizing_of(config, devices.count)
     start, sigma0 = config.tuned.space.baseline, SIGMA0[search.method]
     if source is not None:
-        start, sigma0 = source.point, source.sigma0 or sigma0
+        start = source.point
+        sigma0 *= 1.0 if source.added else 0.5  # nearer to where phase 1 ended than new knobs are
     cap = most_evaluations(config, sizing.nominal)
     if search.generations is not None:  # an amendment that raises it pays for more of them
         cap = min(cap, search.generations * sizing.resolved.per_generation)

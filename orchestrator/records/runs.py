@@ -118,8 +118,8 @@ def last_changed(run: Path) -> float:
 
 
 def runs_below(root: Path) -> Iterator[Path]:
-    """Yield the runs in or below `root` in order, without links and damaged ledgers set aside."""
-    for at, inner, names in os.walk(root):
+    """Yield the runs in or below `root` in order, without damaged ledgers set aside."""
+    for at, inner, names in os.walk(root, followlinks=True):
         place = Path(at)
         is_run = LEDGER in (*names, *inner)
         if is_run:

@@ -76,11 +76,9 @@ class Run:
         return None
 
     def _excused(self, end: Settled) -> Settled:
-        """Blame a failure on a full disk on the disk: it says nothing about its candidate."""
-        if (
-            end.status not in (Status.ERROR, Status.LOST)
-            or self.ledger.free_bytes() >= LEAST_FREE_BYTES
-        ):
+        """Turn a failure while the disk is full into a loss: it tells nothing of a candidate."""
+        is_odd = end.status is Status.ERROR or is_unexplained(end.status, end.cause)
+        if not is_odd or self.ledger.free_bytes() >= LEAST_FREE_BYTES:
             return end
         cause = one_line(f"the run's disk is full: {end.cause}")
         return replace(end, status=Status.LOST, retry=False, cause=cause)

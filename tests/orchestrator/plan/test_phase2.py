@@ -10,7 +10,7 @@ import pytest
 from budgets.events import Concluded, Decided
 from budgets.ledger import LEDGER, Ledger
 from budgets.verdict import recommendation
-from orchestrator.plan.phase2 import LEAST_STEP, MOST_STEP
+from orchestrator.plan.resolve import SIGMA0
 from orchestrator.records.runs import Result
 from orchestrator.run.session import system_clock
 from orchestrator.verify import verify
@@ -61,14 +61,12 @@ def root(decided_root: Path, tmp_path: Path) -> Path:
 
 def test_a_search_begins_where_the_earlier_one_ended(root: Path, run_search: RunSearch) -> None:
     earlier = state_of(root / "phase1" / SOURCE)
-    told = earlier.completed[-1].told
-    assert told is not None
     result = run_search(root, **PHASE_2)
     plan = result.state.plan
     assert plan.search is not None
     assert plan.source is not None
     assert plan.search.start == recommendation(earlier)
-    assert plan.search.sigma0 == min(max(told.sigma, LEAST_STEP), MOST_STEP)
+    assert plan.search.sigma0 == SIGMA0[plan.search.method] / 2
     assert plan.source.run_id == SOURCE
     assert verify(result.directory).divergence is None
 
