@@ -73,7 +73,7 @@ class HostSlots(Pace):
 
     def close(self) -> None:
         """Release all slots."""
-        for file in (self._queue, *self._slots):
+        for file in (self._queue, *self._slots) if not self._queue.closed else ():
             fcntl.flock(file, fcntl.LOCK_UN)  # also where a forked child shares the open file
             file.close()
 

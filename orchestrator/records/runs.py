@@ -118,8 +118,8 @@ def last_changed(run: Path) -> float:
 
 
 def runs_below(root: Path) -> Iterator[Path]:
-    """Yield the runs in or below `root` in order, without damaged ledgers set aside."""
-    for at, inner, names in os.walk(root, followlinks=True):
+    """Yield the runs in or below `root` in order, without links and damaged ledgers set aside."""
+    for at, inner, names in os.walk(root):
         place = Path(at)
         is_run = LEDGER in (*names, *inner)
         if is_run:
@@ -130,10 +130,16 @@ def runs_below(root: Path) -> Iterator[Path]:
         inner[:] = sorted(set(kept) - {"eval", "reports"})
 
 
+def _runs(root: Path, phase: str, name: str = "*") -> list[Path]:
+    """Return the runs at their usual places in a runs directory, links too, in order."""
+    found = (path.parent for path in root.glob(f"{phase}/{name}/{LEDGER}"))
+    return sorted(place for place in found if not is_set_aside(place))
+
+
 def finished_runs(root: Path, phase: Phase, family: str) -> Iterator[Result]:
     """Yield the concluded runs of a phase whose names begin with `family`, by name."""
-    for place in runs_below(root / phase):
-        state = recorded_state(place) if place.name.startswith(f"{family}-") else None
+    for place in _runs(root, phase, f"{family}-*"):
+        state = recorded_state(place)
         if state is not None and state.concluded is not None:
             yield Result(place, state, ruling_of(state))
 
@@ -146,7 +152,7 @@ def find_run(run: str | None, root: Path, *phases: Phase) -> Path:
     """
     if run is not None and os.path.lexists(Path(run) / LEDGER):  # False on an impossible path
         return Path(run)
-    every = [place for place in runs_below(root) if not phases or place.parent.name in phases]
+    every = [place for phase in phases or ("*",) for place in _runs(root, phase)]
     found = [place for place in every if run in (None, place.name)]
     if not found:
         kind = f"{phases[0]} run" if len(phases) == 1 else "search" if phases else "run"

@@ -208,7 +208,7 @@ REFUSED = [
     ("objective='sphere'\ntraining.noise = 'much'", "noise: expected a number"),
     ("objective='sphere'\ntraining.noise = 'much'", "(file run.toml)"),
     ("[search]\nseed = 0\ntier = 'all'", "; file run.toml: search.seed: "),
-    ("search.follows = 'x'", "a phase2 needs --from RUN, the phase 1 that it follows"),
+    ("search.follows = 'x'", "belong to a phase2, which needs both"),
     ("[slurm]\nsetup = ['wget https://me:correct@host/x']", "a user name or a password in it"),
 ]
 
