@@ -247,7 +247,8 @@ def rule(state: RunState, one: Fired) -> str:
         facts |= {"planned": batch.planned, "causes": "; ".join(sorted(failed)[:3])}
         facts |= one.facts
         if "planned" in one.facts:
-            where = "the generations since the last override"
+            since = "since the last override" if state.overridden else "so far"
+            where = f"the generations {since}"
     if batch is not None and "seed" in facts:
         ends = (own.settled for own in batch.attempts[int(facts["candidate"]), int(facts["seed"])])
         causes = [end.cause for end in ends if end is not None and end.status is Status.LOST]
