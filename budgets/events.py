@@ -1,14 +1,13 @@
-"""The events of a ledger: one frozen dataclass each, checked by pydantic.
+"""The events of a ledger, one model each.
 
 Every record also carries its sequence number, the wall clock (`at`, for people only) and
 `elapsed_ms`, milliseconds on the monotonic clock since its session opened.
 """
 
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import ConfigDict, Field, TypeAdapter
-from pydantic.dataclasses import dataclass
+from pydantic import Field
 
 from budgets.plan import Caps, ComparisonName, Configuration, Plan, PlanPart
 
@@ -44,9 +43,6 @@ Facts = dict[str, int | float | str]
 Key = tuple[ComparisonName | None, int, int, int]
 """Names an evaluation: comparison or None, generation, candidate, seed."""
 
-_COMPLETE = ConfigDict(extra="forbid", allow_inf_nan=False, defer_build=True)
-
-
 MOST_SCORE = 1e100
 """The largest size of a score: comparisons compute with its square."""
 
@@ -59,8 +55,7 @@ class Owner(PlanPart):
     start_ticks: int  # field 22 of /proc/PID/stat
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
-class Planned:
+class Planned(PlanPart):
     """The run exists, with this plan."""
 
     kind: Literal["planned"] = "planned"
@@ -68,8 +63,7 @@ class Planned:
     plan: Plan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
-class Opened:
+class Opened(PlanPart):
     """A process opened the ledger to append: a session begins, `elapsed_ms` restarts."""
 
     kind: Literal["opened"] = "opened"
@@ -81,8 +75,7 @@ class Opened:
     command: tuple[str, ...] = ()  # its command line, without secrets
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
-class GenerationAsked:
+class GenerationAsked(PlanPart):
     """These points of the unit cube are to be evaluated on these seeds."""
 
     kind: Literal["generation_asked"] = "generation_asked"
@@ -91,8 +84,7 @@ class GenerationAsked:
     seeds: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
-class ComparisonAsked:
+class ComparisonAsked(PlanPart):
     """These configurations are to be evaluated on these seeds, beside the search."""
 
     kind: Literal["comparison_asked"] = "comparison_asked"
@@ -101,8 +93,7 @@ class ComparisonAsked:
     seeds: tuple[tuple[int, ...], ...]  # of each configuration
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
-class _OfAnAttempt:
+class _OfAnAttempt(PlanPart):
     """Names the attempt that an event is about."""
 
     comparison: ComparisonName | None = None  # None: of a generation
@@ -124,7 +115,6 @@ class _OfAnAttempt:
         return f"{batch}/cand_{self.candidate:04d}/seed_{self.seed}{again}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
 class Reserved(_OfAnAttempt):
     """An attempt is about to start; its worst case is reserved."""
 
@@ -133,7 +123,6 @@ class Reserved(_OfAnAttempt):
     slot: int | None = Field(default=None, ge=0)  # the session's lowest that was free
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
 class Settled(_OfAnAttempt):
     """An attempt is over: what it cost, how it ended, and its score if it has one."""
 
@@ -169,8 +158,7 @@ class Guided(PlanPart):
     sigma: float | None  # the step size, if it was kept from shrinking
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
-class GenerationTold:
+class GenerationTold(PlanPart):
     """The search learned the generation's fitness; its distribution afterwards."""
 
     kind: Literal["generation_told"] = "generation_told"
@@ -182,8 +170,7 @@ class GenerationTold:
     guided: Guided | None = None  # None: without a model
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
-class Fired:
+class Fired(PlanPart):
     """A rule fired, with its numbers."""
 
     kind: Literal["fired"] = "fired"
@@ -195,8 +182,7 @@ class Fired:
     facts: Facts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
-class Decided:
+class Decided(PlanPart):
     """The verdict, after the comparisons with the baseline."""
 
     kind: Literal["decided"] = "decided"
@@ -208,8 +194,7 @@ class Decided:
     lower: float | None = None  # its lower bound
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
-class Overridden:
+class Overridden(PlanPart):
     """A person lets the run continue although a rule fired."""
 
     kind: Literal["overridden"] = "overridden"
@@ -218,8 +203,7 @@ class Overridden:
     reason: str = Field(min_length=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
-class Amended:
+class Amended(PlanPart):
     """A person changed the caps, for a reason. The only way a cap can rise."""
 
     kind: Literal["amended"] = "amended"
@@ -228,8 +212,7 @@ class Amended:
     reason: str = Field(min_length=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, config=_COMPLETE)
-class Concluded:
+class Concluded(PlanPart):
     """The run is over."""
 
     kind: Literal["concluded"] = "concluded"
@@ -250,8 +233,6 @@ Event = (
     | Concluded
 )
 
-_EVENT: TypeAdapter[Event] = TypeAdapter(Event, config=ConfigDict(defer_build=True))
-
 
 class Line(PlanPart):
     """A record as a ledger's line has it, without its seal."""
@@ -260,9 +241,3 @@ class Line(PlanPart):
     at: str = Field(pattern=r"^\d{4}-\d\d-\d\dT[\d:.]{5,18}[+-]\d\d:\d\d$")
     elapsed_ms: int = Field(ge=0)
     event: Event = Field(discriminator="kind")
-
-
-def fields(event: Event) -> dict[str, Any]:
-    """The event as plain values, as in a `Line`."""
-    dumped: dict[str, Any] = _EVENT.dump_python(event)
-    return dumped

@@ -20,10 +20,10 @@ from typing import NamedTuple
 import orjson
 from pydantic import ValidationError
 
-from budgets.events import SCHEMA, Event, Line, fields
+from budgets.events import SCHEMA, Event, Line
 from budgets.formatting import command, shell_word
-from budgets.storage import DISK, Storage, unused, write_all, write_aside
-from objectives.files import read_plain
+from budgets.storage import DISK, Storage, unused, write_all
+from objectives.files import read_plain, replace
 
 LEDGER, HEAD, LOCK = "ledger.jsonl", "head.json", "ledger.lock"
 
@@ -265,7 +265,7 @@ class Ledger(AbstractContextManager["Ledger"]):
         if torn:  # the file ends after its last whole record, and every byte is kept
             aside = unused(self.path.with_name(f"ledger.torn-{end}"))
             try:
-                write_aside(aside, torn, storage=self._storage)
+                self._keep(aside, torn)
                 self._storage.truncate(self._file, end)
                 self._storage.sync(self._file)
             except OSError as error:
@@ -273,6 +273,16 @@ class Ledger(AbstractContextManager["Ledger"]):
                 raise LedgerStorageError(f"cannot repair {where}: {error.strerror}") from error
             self.repair = f"an unfinished line of {len(torn)} bytes is now {aside.name}"
         self._next = reader.next
+
+    def _keep(self, aside: Path, torn: bytes) -> None:
+        """Write the torn bytes to a new file, durably."""
+        handle = self._storage.open(aside)
+        try:
+            write_all(handle, torn, self._storage)
+            self._storage.sync(handle)
+        finally:
+            os.close(handle)
+        self._storage.sync_directory(aside.parent)
 
     def free_bytes(self) -> int:
         """Free space on the run's disk; below LEAST_FREE_BYTES no evaluation may start."""
@@ -285,7 +295,7 @@ class Ledger(AbstractContextManager["Ledger"]):
             "seq": place.seq,
             "at": self._clock.now().isoformat(timespec="milliseconds"),
             "elapsed_ms": round(1000 * (self._clock.monotonic() - self._opened)),
-            "event": fields(event),
+            "event": event.model_dump(),
         }
         _, line = _sealed(place.previous, orjson.dumps(record)[:-1])
         return parse_record(self.path, line, *place)
@@ -326,7 +336,7 @@ class Ledger(AbstractContextManager["Ledger"]):
             if self._next is not None and self._next.seq:
                 mark = orjson.dumps({"seq": self._next.seq - 1, "h": self._next.previous}) + b"\n"
                 with suppress(OSError):  # it only repeats what the ledger says
-                    write_aside(self.path.with_name(HEAD), mark, storage=self._storage)
+                    replace(self.path.with_name(HEAD), mark)
         finally:
             handles = [handle for handle in (self._lock, self._file) if handle >= 0]
             self._file, self._lock, self._next = -1, -1, None

@@ -1,12 +1,11 @@
-"""The calls that change a ledger's files, as a seam, and files that are replaced whole.
+"""The calls that change a ledger, as a seam.
 
-Everything that changes a ledger's files goes through a `Storage`, so that tests can replace it by
+Everything that changes a ledger's records goes through a `Storage`, so that tests can replace it by
 one that fails or loses power at any of these calls. Reading does not.
 """
 
 import errno
 import os
-from contextlib import suppress
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -36,15 +35,8 @@ class Storage:
     def truncate(self, handle: int, size: int) -> None:
         os.ftruncate(handle, size)
 
-    def rename(self, path: Path, to: Path) -> None:
-        """`to` is the old file or this one, at every moment. Durable after `sync_directory`."""
-        path.rename(to)
-
-    def remove(self, path: Path) -> None:
-        path.unlink(missing_ok=True)
-
     def sync_directory(self, directory: Path) -> None:
-        """Returns when the names in it (made, renamed, removed) are durable."""
+        """Returns when the names in it are durable."""
         handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(handle)
@@ -60,40 +52,12 @@ class Storage:
 DISK = Storage()
 
 
-def write_aside(path: Path, data: bytes, *, durable: bool = True, storage: Storage = DISK) -> None:
-    """Replace the file at `path`: a reader sees the old bytes or the new, never a part.
-
-    If `durable`, the same holds after a power cut, and the new bytes are there on return. Raises
-    OSError, leaving nothing behind.
-    """
-    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        handle = storage.open(aside)
-        try:
-            if os.fstat(handle).st_size:  # left by a dead process that had our number
-                storage.truncate(handle, 0)
-            write_all(handle, data, storage)
-            if durable:
-                storage.sync(handle)
-        finally:
-            os.close(handle)
-        storage.rename(aside, path)
-    except OSError as error:
-        with suppress(OSError):
-            storage.remove(aside)
-        if error.filename is not None:  # of what was asked for, not of the name in between
-            error.filename = str(path)
-        raise
-    if durable:
-        storage.sync_directory(path.parent)
-
-
 def document(content: Any) -> bytes:
     """`content` as indented JSON."""
     return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
-def write_all(handle: int, data: bytes, storage: Storage = DISK) -> None:
+def write_all(handle: int, data: bytes, storage: Storage) -> None:
     """Append all of `data`. Raises OSError, ENOSPC when no more is taken."""
     while data:
         taken = storage.write(handle, data)

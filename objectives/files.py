@@ -4,6 +4,7 @@ import errno
 import os
 import stat
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -68,19 +69,33 @@ def read_plain(path: Path, most_bytes: int | None = None) -> bytes:
     return data
 
 
-def replace(path: Path, data: bytes) -> None:
-    """Replace the content of `path`, whole or not at all. Raises OSError."""
+def replace(path: Path, data: bytes, *, durable: bool = True) -> None:
+    """Replace the content of `path`: a reader sees the old bytes or the new, never a part.
+
+    If `durable`, the same is true after a power cut. Raises OSError.
+    """
     aside = path.with_name(f"{path.name}.{os.getpid()}{PARTIAL}")  # two may write the same cache
     try:
-        with aside.open("wb") as file:
+        with open(aside, "wb", opener=_private) as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)  # of a full disk
+    except OSError as error:
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)  # of a full disk
+        if error.filename is not None:  # name what was asked for
+            error.filename = str(path)
+        raise
+    if not durable:
+        return
     handle = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(handle)  # so that the new name outlives a power cut
     finally:
         os.close(handle)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o600)

@@ -7,10 +7,11 @@ again by the functions of its loop, on the state of the records before it, and c
 import errno
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from math import isclose
 from pathlib import Path
-from typing import Any
+
+from pydantic import BaseModel
 
 from budgets.events import ComparisonAsked, Decided, GenerationAsked, Reserved, Settled
 from budgets.failure_causes import was_given_up
@@ -129,11 +130,11 @@ def _has_file(directory: Path, state: RunState, event: Settled) -> bool:
     return True
 
 
-def _compare(what: str, recorded: Any, own: Any) -> None:
-    for one in fields(recorded):
-        ours, theirs = getattr(recorded, one.name), getattr(own, one.name)
+def _compare(what: str, recorded: BaseModel, own: BaseModel) -> None:
+    for name, ours in recorded:
+        theirs = getattr(own, name)
         is_close = False
         if isinstance(recorded, Decided) and {type(ours), type(theirs)} == {float}:
             is_close = isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-12)  # another processor's
         if ours != theirs and not is_close:
-            raise DivergedError(f"{what} {one.name} {ours} instead of {theirs}")
+            raise DivergedError(f"{what} {name} {ours} instead of {theirs}")

@@ -3,7 +3,6 @@
 import re
 import tomllib
 from collections.abc import Callable
-from dataclasses import fields
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -70,8 +69,7 @@ def _packages() -> list[str]:
 
 def _keys_and_events() -> list[str]:
     keys = [key for table in SECTIONS.values() for key in table.model_fields]
-    own = [field for event in get_args(Event) for field in fields(event)]
-    return keys + [str(field.default) for field in own if field.name == "kind"]
+    return keys + [event.model_fields["kind"].default for event in get_args(Event)]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from budgets.formatting import printable
 from budgets.ledger import LEDGER, LedgerCorruptError
 from budgets.plan import Phase
 from budgets.state import ImpossibleEventError
-from budgets.storage import write_aside
+from objectives.files import replace
 from orchestrator.cli.options import ROOT, STDOUT, Root, RunName, named_file
 from orchestrator.cli.output import Answer, silence
 from orchestrator.look.answer import answer
@@ -142,7 +142,7 @@ def report(
         path = places[0] / "reports" / f"{'compare' if others else 'report'}.html"
         path.parent.mkdir(mode=0o700, exist_ok=True)
     is_html = path.suffix.lower() in HTML
-    write_aside(path, page(is_html=is_html).encode("utf-8", "replace"))
+    replace(path, page(is_html=is_html).encode("utf-8", "replace"))
     url = path.resolve().as_uri()
     lines = [str(path), *[f"Open it in a browser: {url}"] * is_html]
     return Answer({"file": str(path), "bytes": path.stat().st_size, "url": url}, lines)

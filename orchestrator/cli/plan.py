@@ -10,7 +10,7 @@ from typer import Context, Option
 
 from budgets.formatting import PROGRAM, command, counted, plain, shell_word, table
 from budgets.plan import Devices
-from budgets.storage import write_aside
+from objectives.files import replace
 from objectives.registry import kind
 from objectives.settings import cut
 from orchestrator.cli.options import named_file, overrides_of, requested, resolved
@@ -53,7 +53,7 @@ def init(
         return Answer(None, own.splitlines())
     if out.exists() or out.is_symlink():
         raise ValueError(f"--out {out}: there is something already; name another file")
-    write_aside(named_file(out), own.replace("THIS-FILE", shell_word(str(out))).encode())
+    replace(named_file(out), own.replace("THIS-FILE", shell_word(str(out))).encode())
     return Answer(None, [f"{out} is written. See it with: {command('explain', str(out))}"])
 
 

@@ -25,9 +25,8 @@ from pydantic import BaseModel, Field
 
 from budgets.events import MOST_SCORE, Owner, Status
 from budgets.plan import Devices, Frozen, Limits
-from budgets.storage import write_aside
 from objectives.api import Count, Measurement, ObjectiveSpec
-from objectives.files import read_plain
+from objectives.files import read_plain, replace
 from orchestrator.execution import Insisted, processes
 
 CONFIG, STARTED, METRICS = "config.json", "started.json", "metrics.jsonl"
@@ -144,7 +143,7 @@ def write_model(path: Path, model: BaseModel, *, durable: bool = True) -> None:
 
     NaN and infinity are kept; pydantic's own JSON would turn them into null.
     """
-    write_aside(path, json.dumps(model.model_dump(), default=str).encode(), durable=durable)
+    replace(path, json.dumps(model.model_dump(), default=str).encode(), durable=durable)
 
 
 def write_config(attempt: Attempt) -> None:

@@ -16,7 +16,7 @@ from budgets.ledger import LEDGER, Clock, read
 from budgets.plan import CampaignPlan
 from budgets.state import RunState, apply, begin
 from budgets.storage import document as as_json
-from budgets.storage import write_aside
+from objectives.files import replace
 from orchestrator.look import text
 from orchestrator.look.json_documents import SCHEMA, best_document, plain_values
 from orchestrator.look.page import Section, items, markdown, page_markdown
@@ -78,21 +78,21 @@ def write_generation(run: Run, directory: Path) -> None:
     title = f"{run.plan.run_id}: budget after generation {last.number}"
     file = directory / f"reports/gen_{last.number:04d}.json"
     file.parent.mkdir(mode=0o700, exist_ok=True)
-    write_aside(file, as_json(content))
-    write_aside(file.with_suffix(".md"), markdown([Section(title, blocks)]).encode())
+    replace(file, as_json(content))
+    replace(file.with_suffix(".md"), markdown([Section(title, blocks)]).encode())
 
 
 def write_run(run: Run, directory: Path) -> None:
     """Write the files about the whole run; `best.json` of a search, a campaign's manifest."""
     state = run.state
-    write_aside(directory / "run.json", as_json(state.plan.model_dump(mode="json")))
-    write_aside(directory / "progress.csv", to_csv(export_rows(state), COLUMNS).encode())
-    write_aside(directory / "metrics.jsonl", metrics_lines(state))
-    write_aside(directory / "summary.md", page_markdown(page_of(run, with_plots=False)).encode())
+    replace(directory / "run.json", as_json(state.plan.model_dump(mode="json")))
+    replace(directory / "progress.csv", to_csv(export_rows(state), COLUMNS).encode())
+    replace(directory / "metrics.jsonl", metrics_lines(state))
+    replace(directory / "summary.md", page_markdown(page_of(run, with_plots=False)).encode())
     if run.is_search:
-        write_aside(directory / "best.json", as_json(best_document(run)))
+        replace(directory / "best.json", as_json(best_document(run)))
     if (campaign := state.plan.campaign) is not None:
-        write_aside(directory / "manifest.json", as_json(_manifest(state, campaign)))
+        replace(directory / "manifest.json", as_json(_manifest(state, campaign)))
 
 
 def _manifest(state: RunState, campaign: CampaignPlan) -> dict[str, Any]:

@@ -7,7 +7,7 @@ whether it arrives or is found later.
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from budgets.accounts import Attempt as Recorded
@@ -71,7 +71,7 @@ class Run:
             if attempt_id(self.state, attempt.reserved) == outcome.attempt_id:
                 end = settled(attempt.reserved, outcome)
                 if end.status is Status.CANCELLED and not may_be_cancelled:
-                    end = replace(end, status=Status.LOST)
+                    end = end.model_copy(update={"status": Status.LOST})
                 return self.record(self._excused(judged(self.state, end)))
         return None
 
@@ -81,7 +81,7 @@ class Run:
         if not is_odd or self.ledger.free_bytes() >= LEAST_FREE_BYTES:
             return end
         cause = one_line(f"the run's disk is full: {end.cause}")
-        return replace(end, status=Status.LOST, retry=False, cause=cause)
+        return end.model_copy(update={"status": Status.LOST, "retry": False, "cause": cause})
 
     def prepare(self, batch: Batch, candidate: int, seed: int) -> tuple[Record, Attempt] | Refusal:
         """Return the reservation and the attempt for `reserve`, or why it may not start now."""
@@ -95,7 +95,7 @@ class Run:
             slot=self.state.accounts.free_slot,
         )
         attempt = self.attempt(reserved)
-        reserved = replace(reserved, reserve_ms=attempt.limits.reserve_ms)
+        reserved = reserved.model_copy(update={"reserve_ms": attempt.limits.reserve_ms})
         record = self.ledger.seal(reserved)
         accounts = self.state.accounts.tick(record.elapsed_ms, record.at_ms)
         return refusal_of(self.state, batch, candidate, accounts) or (record, attempt)
@@ -209,9 +209,9 @@ def judged(state: RunState, end: Settled) -> Settled:
     attempts = state.batch(end).attempts[end.candidate, end.seed][: end.attempt - 1]
     earlier = [one.settled for one in attempts if one.settled is not None]
     if cause.whose in ("infrastructure", "setup"):
-        return _blamed(state, [*earlier, replace(end, status=Status.LOST)])
+        return _blamed(state, [*earlier, end.model_copy(update={"status": Status.LOST})])
     if cause.whose == "ambiguous" and not any(one.retry for one in earlier):
-        return replace(end, retry=True)
+        return end.model_copy(update={"retry": True})
     return end
 
 
@@ -227,4 +227,4 @@ def _blamed(state: RunState, ends: Sequence[Settled]) -> Settled:
     if lost not in counted or len(counted) < limit or not has_paused:
         return lost
     cause = one_line(f"lost {len(counted)} times: {lost.cause}")
-    return replace(lost, status=Status.ERROR, cause=cause)
+    return lost.model_copy(update={"status": Status.ERROR, "cause": cause})

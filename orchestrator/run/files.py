@@ -23,8 +23,7 @@ from budgets.ledger import (
 from budgets.plan import Caps, Plan, Window
 from budgets.rules import OVERRIDABLE, held_up_by
 from budgets.state import ImpossibleEventError, Observer, RunState, apply, begin, fold
-from budgets.storage import write_aside
-from objectives.files import read_plain
+from objectives.files import read_plain, replace
 from orchestrator.plan.resolve import differences, in_short
 from orchestrator.records.runs import load_state
 from orchestrator.run.attempts import Run
@@ -196,7 +195,7 @@ def salvage(source: Path, out: Path) -> Saved:
         out.mkdir(mode=0o700, parents=True)
         if (source / "eval").is_dir():
             shutil.copytree(source / "eval", out / "eval", symlinks=True)
-        write_aside(out / LEDGER, data[:end])  # last: a part of a copy has no ledger
+        replace(out / LEDGER, data[:end])  # last: a part of a copy has no ledger
     finally:
         os.close(lock)
     return Saved(out, records, len(data) - end, why)

@@ -1,7 +1,7 @@
 """A small plan, runs told in memory and runs written to a disk, on a clock that tests turn."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -208,7 +208,7 @@ class Story:
     ) -> RunState:
         population = candidates or self.state.plan.resolved.population
         event = asked(len(self.state.generations), population, seeds)
-        return self.say(replace(event, **fields))
+        return self.say(event.model_copy(update=fields))
 
     def reserve(self, candidate: int, seed: int = 5) -> Reserved:
         """The evaluation's next attempt sets the plan's worst case aside."""

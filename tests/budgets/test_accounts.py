@@ -1,6 +1,5 @@
 """What fits under every cap, exactly, and what an attempt leaves when it is over."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -48,7 +47,7 @@ def test_a_cap_is_met_to_the_millisecond(caps: Any, currency: str, flag: str) ->
     assert accounts.reserve(A).table[currency].free == 0
     assert refused(accounts, MINUTE, keep=(1e-6, 1e-6)) == currency  # for others
     with pytest.raises(ValueError, match=currency):
-        accounts.reserve(replace(A, reserve_ms=MINUTE + 1))
+        accounts.reserve(A.model_copy(update={"reserve_ms": MINUTE + 1}))
 
 
 def test_attempts_at_once_share_the_wall_clock_and_a_dead_session_was_open_as_long() -> None:
@@ -74,7 +73,7 @@ def test_a_clock_that_is_set_back_gains_no_time() -> None:
 def test_whatever_is_tried_no_cap_is_overdrawn(attempts: list[tuple[int, int, bool]]) -> None:
     accounts = books(device_hours=0.03, hours=0.03, cost=0.05)
     for candidate, size, final in attempts:
-        one = replace(A, candidate=candidate, reserve_ms=size)
+        one = A.model_copy(update={"candidate": candidate, "reserve_ms": size})
         if (held := accounts.holds.get(one.key)) is not None:
             most = min(size, held.reserved.reserve_ms)
             accounts = accounts.settle(end(one, most, final=final))

@@ -1,7 +1,6 @@
 """What the arithmetic says of runs that are over, and of every moment on the way there."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -51,5 +50,5 @@ def test_a_decision_is_what_the_records_before_it_give(run: Path) -> None:
     fired, decided = decide(state)
     numbers = (decided.gain, decided.lower)
     assert numbers == pytest.approx((recorded.gain, recorded.lower), rel=1e-9)
-    assert replace(decided, gain=recorded.gain, lower=recorded.lower) == recorded
+    assert decided.model_copy(update={"gain": recorded.gain, "lower": recorded.lower}) == recorded
     assert {one.rule for one in fired} <= {one.rule for one in state.fired}

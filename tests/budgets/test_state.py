@@ -2,7 +2,6 @@
 
 import math
 from copy import deepcopy
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -54,7 +53,7 @@ CAPS = Caps(evaluations=8, device_hours=1.0, window=Window(hours=9))
 
 
 def reservation(**fields: Any) -> Reserved:
-    return replace(RESERVATION, **fields)
+    return RESERVATION.model_copy(update=fields)
 
 
 def amended(**caps: float) -> Amended:
@@ -71,7 +70,7 @@ def amended(**caps: float) -> Amended:
         (settled(reservation(candidate=0, attempt=2), Status.NAN, score=1.0), "nan with score"),
         (settled(reservation(candidate=0, attempt=2), score=None), "ok with score None"),
         (
-            replace(settled(reservation(candidate=0, attempt=2)), retry=True),
+            settled(reservation(candidate=0, attempt=2)).model_copy(update={"retry": True}),
             "ok is not a",
         ),
         (reservation(attempt=2), "expected attempt 1, got 2"),
@@ -82,7 +81,7 @@ def amended(**caps: float) -> Amended:
         (reservation(generation=1), "generation 1 is not in progress"),
         (reservation(reserve_ms=10**9), "beyond the cap on device time"),
         (TOLD, "told before every evaluation is settled"),
-        (replace(TOLD, generation=1), "generation 1 is not in progress"),
+        (TOLD.model_copy(update={"generation": 1}), "generation 1 is not in progress"),
         (ASKED, "generation 0 is not told yet"),
         (Planned(plan=small_plan()), "a run has one plan"),
         (amended(evaluations=1), "1 evaluations do not pay for 2 generations"),

@@ -1,6 +1,5 @@
 """Every verdict, reached by the shortest ledger that deserves it; the finalists and the winner."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -199,7 +198,9 @@ def ended_in_a_no_go() -> RunState:
     """A search whose winner is not the mean it stood for, and brought nothing."""
     state = load_state(GO_RUN)
     assert state.decided is not None
-    state.decided = replace(state.decided, grade="no_go", no_go="below_noise", point=None)
+    state.decided = state.decided.model_copy(
+        update={"grade": "no_go", "no_go": "below_noise", "point": None}
+    )
     batch = state.comparisons.get("finalists")
     assert batch is not None
     batch.configurations = tuple(

@@ -24,7 +24,7 @@ from budgets.storage import DISK, Storage
 SECTOR = 512
 PAGE_SECTORS = 8  # dirty data is tracked by pages of 4096 bytes, as in operating systems
 
-Call = Literal["open", "write", "sync", "truncate", "rename", "remove", "sync_directory"]
+Call = Literal["open", "write", "sync", "truncate", "sync_directory"]
 """The calls that change the disk; an `open` counts if it creates the file."""
 
 CALLS: tuple[Call, ...] = get_args(Call)
@@ -138,7 +138,7 @@ class FaultyDisk(Storage):
         if self._names[path] is None:
             with self._call("open"):
                 handle = DISK.open(path)
-                self._rename({path: Pages()})
+                self._change_names({path: Pages()})
         else:
             self._need_power()
             handle = DISK.open(path)
@@ -186,21 +186,6 @@ class FaultyDisk(Storage):
         with self._call("truncate"):
             os.ftruncate(handle, size)
             pages.truncate(size)
-
-    def rename(self, path: Path, to: Path) -> None:
-        path, to = path.absolute(), to.absolute()
-        self._meet(path)
-        self._meet(to)
-        with self._call("rename"):
-            path.rename(to)
-            self._rename({to: self._names[path], path: None})
-
-    def remove(self, path: Path) -> None:
-        path = path.absolute()
-        self._meet(path)
-        with self._call("remove"):
-            path.unlink(missing_ok=True)
-            self._rename({path: None})
 
     def sync_directory(self, directory: Path) -> None:
         directory = directory.absolute()
@@ -257,7 +242,7 @@ class FaultyDisk(Storage):
         self._durable[path] = self._names[path]
         self._unsynced = [change for change in self._unsynced if path not in change]
 
-    def _rename(self, change: dict[Path, Pages | None]) -> None:
+    def _change_names(self, change: dict[Path, Pages | None]) -> None:
         self._names.update(change)
         self._unsynced.append(change)
 

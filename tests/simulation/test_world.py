@@ -1,7 +1,6 @@
 """Every scenario with every kind of disturbance; and planted bugs, which must be found."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -111,7 +110,7 @@ Bug = Callable[[World, pytest.MonkeyPatch], object]
 def never_blamed(_: World, patch: pytest.MonkeyPatch) -> None:
     def judged(state: RunState, end: Settled) -> Settled:
         own = truly_judged(state, end)
-        return replace(own, retry=True) if own.status is Status.ERROR else own
+        return own.model_copy(update={"retry": True}) if own.status is Status.ERROR else own
 
     patch.setattr(attempts_of_run, "judged", judged)
 
@@ -134,7 +133,7 @@ def continues_unready(_: World, patch: pytest.MonkeyPatch) -> None:
 def loses_charges(_: World, patch: pytest.MonkeyPatch) -> None:
     def charged(*arguments: object, **named: object) -> Settled:
         event = settled(*arguments, **named)  # type: ignore[arg-type]
-        return replace(event, charged_ms=0) if event.status is Status.LOST else event
+        return event.model_copy(update={"charged_ms": 0}) if event.status is Status.LOST else event
 
     patch.setattr(attempts_of_run, "settled", charged)
 

@@ -1,7 +1,6 @@
 """Runs side by side: numbers computed once more, groups of scores, and the command."""
 
 import json
-from dataclasses import replace
 from itertools import combinations
 from statistics import fmean
 
@@ -27,7 +26,8 @@ def test_winner_against_winner_is_the_paired_gain_on_shared_seeds() -> None:
         end = record.event
         if isinstance(end, Settled) and end.comparison == "winner" and end.score is not None:
             gains.append(0.004 + end.seed % 5 / 1e3)  # that it is worse in another run
-            records[place] = record._replace(event=replace(end, score=end.score + gains[-1]))
+            worse = end.model_copy(update={"score": end.score + gains[-1]})
+            records[place] = record._replace(event=worse)
     other = Run(fold(records), NOW, GOLDEN / "go")
     (duel,) = Comparison([run, other]).duels
     winner = other.state.comparisons.get("winner")

@@ -1,6 +1,5 @@
 """What to do after each verdict."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -36,7 +35,8 @@ def decided(plan: Any = None, **outcomes: Any) -> RunState:
 
 def advised(state: RunState) -> str:
     """The first command that follows from the verdict."""
-    state.opened[-1] = replace(state.opened[-1], command=("phase1", "--objective", "toy"))
+    command = {"command": ("phase1", "--objective", "toy")}
+    state.opened[-1] = state.opened[-1].model_copy(update=command)
     return after_the_verdict(Run(state, NOW))[1]
 
 

@@ -1,7 +1,6 @@
 """How a run stands: by its records, its process, and one answer for every reader."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,7 +36,7 @@ class Owned(Story):
 
     def open(self) -> RunState:
         self.elapsed_ms = 0
-        return self.say(replace(OPENED, workers=2, owner=self.owner))
+        return self.say(OPENED.model_copy(update={"workers": 2, "owner": self.owner}))
 
     @property
     def now(self) -> datetime:
