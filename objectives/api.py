@@ -37,7 +37,7 @@ class SetupError(ObjectiveError):
     """Nothing can be evaluated at all: data missing, configuration impossible, device absent."""
 
 
-EXTRAS = {"torch": "nanochat", "starlette": "serve", "uvicorn": "serve", "optuna": "optuna"}
+EXTRAS = {"torch": "nanochat", "starlette": "serve", "uvicorn": "serve"}
 """The extra of this package that brings a library."""
 
 

@@ -1,13 +1,11 @@
 """The configuration that a search recommends: its forms, and how far it is confirmed."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
-from budgets.formatting import command, plain, shell_word
-from budgets.verdict import best_point
+from budgets.formatting import plain, shell_word
+from budgets.verdict import Point, best_point
 from objectives import registry
-from objectives.api import SetupError
 from objectives.space import Knob
 from orchestrator.config import Config, to_toml
 from orchestrator.look.answer import answer
@@ -15,7 +13,6 @@ from orchestrator.look.json_documents import best_document, plain_values
 from orchestrator.look.page import Section, markdown, table
 from orchestrator.look.run import Run
 from orchestrator.look.text import cautions
-from orchestrator.plan.resolve import found_as
 
 TITLES = {
     "confirmed": "Recommended",
@@ -34,65 +31,12 @@ class KnobValue(NamedTuple):
     moved: float  # as a share of its range
 
 
-@dataclass(frozen=True)
-class Configuration:
-    """A point in every form. A form that does not exist is None, and `why` gives the reason."""
-
-    objective: str
-    knobs: tuple[KnobValue, ...]
-    arguments: Sequence[str] | None = None
-    training: dict[str, Any] | None = None  # settings that make this point the baseline
-    why: str = ""
-
-    def flags(self) -> str:
-        """Return the arguments quoted for a shell. Raises ValueError where there are none."""
-        if not self.arguments:
-            raise ValueError(f"--as flags: {self.why or f'{self.objective} takes no arguments.'}")
-        return " ".join(map(shell_word, self.arguments))
-
-    def toml(self, *comments: str) -> str:
-        """Return a configuration file with this baseline. Raises ValueError if there is none."""
-        if self.training is None:
-            why = self.why or f"{self.objective} has no settings for another baseline."
-            raise ValueError(f"--as toml: {why} See --json")
-        values = {f"training.{name}": value for name, value in self.training.items()}
-        if self.objective != Config().objective:  # `train` reads the file too
-            values = {"objective": self.objective, **values}
-        lines = [f"{k.name} = {k.value:.6g} (baseline {k.baseline:.6g})" for k in self.knobs]
-        text = to_toml(values, *comments, *lines)
-        # basic strings of TOML may contain escapes for what is not printable
-        return "".join(c if c.isprintable() or c == "\n" else f"\\U{ord(c):08x}" for c in text)
-
-
 def _value(knob: Knob, unit: float) -> KnobValue:
     """Return the knob's value at `unit`; the baseline exactly, without a round trip's error."""
     start, baseline = knob.encode(knob.baseline), knob.typed(knob.baseline)
     value = baseline if unit == start else knob.decode(unit)
     moved = (knob.encode(value) if knob.kind == "int" else unit) - start
     return KnobValue(knob.name, value, baseline, moved)
-
-
-def best_of(run: Run) -> Configuration:
-    """Return what a search recommends, in every form: after a No-Go the baseline.
-
-    Raises ValueError if the run recommends nothing, or nothing yet.
-    """
-    plan = run.plan
-    if plan.search is None:
-        raise ValueError(f"{plan.run_id} is a {plan.phase} run: only a search recommends something")
-    if (point := best_point(run.state, compared=True)) is None:
-        raise ValueError(f"{plan.run_id} recommends nothing yet: no generation is complete")
-    point = plan.space.baseline if standing(run) == "no_go" else point
-    spec, knobs = plan.objective, tuple(map(_value, plan.space.knobs, point))
-    values = {knob.name: knob.value for knob in knobs}
-    try:
-        objective = registry.load(spec)
-        arguments = objective.arguments(values)
-        moved = objective.with_baseline(values) if any(k.moved for k in knobs) else spec
-    except (ValueError, SetupError) as error:
-        return Configuration(spec.name, knobs, why=f"It cannot be loaded now: {error}.")
-    training = None if moved is None else registry.unusual(moved)
-    return Configuration(spec.name, knobs, arguments, training)
 
 
 def standing(run: Run) -> Literal["confirmed", "unconfirmed", "no_go"]:
@@ -102,25 +46,42 @@ def standing(run: Run) -> Literal["confirmed", "unconfirmed", "no_go"]:
     return "no_go" if decided.grade == "no_go" else "confirmed"
 
 
-def as_dict(run: Run, own: Configuration) -> dict[str, Any]:
-    """Return the JSON document; it contains `best.json`."""
+def _best(run: Run) -> Point:
+    """Return the best point. Raises ValueError if there is none, or none yet."""
+    plan = run.plan
+    if plan.search is None:
+        raise ValueError(f"{plan.run_id} is a {plan.phase} run: only a search recommends something")
+    if (point := best_point(run.state, compared=True)) is None:
+        raise ValueError(f"{plan.run_id} recommends nothing yet: no generation is complete")
+    return point
+
+
+def recommended(run: Run) -> Sequence[KnobValue]:
+    """Return the knobs that a search recommends: after a No-Go the baseline.
+
+    Raises ValueError if the run recommends nothing, or nothing yet.
+    """
+    best, space = _best(run), run.plan.space
+    point = space.baseline if standing(run) == "no_go" else best
+    return [*map(_value, space.knobs, point)]
+
+
+def as_dict(run: Run) -> dict[str, Any]:
+    """Return the JSON document; it contains `best.json`. Raises as `recommended`."""
     what = "baseline" if standing(run) == "no_go" else "candidate"
-    knobs = [knob._asdict() for knob in own.knobs]
     return {
         "run_id": run.plan.run_id,
         "directory": str(run.directory),
         "standing": standing(run),
         "answer": plain_values(answer(run)),
-        "recommended": {"is": what, **asdict(own), "knobs": knobs},
+        "recommended": {"is": what, "knobs": [knob._asdict() for knob in recommended(run)]},
         "cautions": cautions(run),
         **best_document(run),
     }
 
 
-def page(run: Run, own: Configuration) -> str:
-    """Return the best point in Markdown, and why a form of it is missing."""
-    point = best_point(run.state, compared=True)
-    assert point is not None, "there is a recommendation"
+def page(run: Run) -> str:
+    """Return the best point in Markdown. Raises as `recommended`."""
     rows = (
         {
             "knob": plain(knob.name),
@@ -128,14 +89,38 @@ def page(run: Run, own: Configuration) -> str:
             ">baseline": f"{knob.baseline:.6g}",
             "moved": f"{100 * knob.moved:+.3g}% of its range" if knob.moved else "not",
         }
-        for knob in map(_value, run.plan.space.knobs, point)
+        for knob in map(_value, run.plan.space.knobs, _best(run))
     )
-    return markdown([Section(TITLES[standing(run)], [*table("", rows), plain(own.why)])])
+    return markdown([Section(TITLES[standing(run)], [*table("", rows)])])
 
 
-def ways(run: Run, own: Configuration) -> str:
-    """Return the command that shows the other forms there are."""
-    assert run.directory is not None, "it was read from there"
-    forms = {"json": True, "as toml": own.training is not None, "as flags": bool(own.arguments)}
-    options = " | ".join(f"--{form}" for form, is_there in forms.items() if is_there)
-    return f"Other forms: {command('best', found_as(run.directory, run.plan))} {options}"
+def as_flags(run: Run) -> str:
+    """Return what is recommended as arguments, quoted for a shell.
+
+    Raises ValueError where there are none, and SetupError if the objective cannot be loaded.
+    """
+    values = {knob.name: knob.value for knob in recommended(run)}
+    if not (arguments := registry.load(run.plan.objective).arguments(values)):
+        raise ValueError(f"--as flags: {run.plan.objective.name} takes no arguments")
+    return " ".join(map(shell_word, arguments))
+
+
+def as_toml(run: Run) -> str:
+    """Return a configuration file with the recommended baseline. Raises as `as_flags`."""
+    spec, knobs = run.plan.objective, recommended(run)
+    values = {knob.name: knob.value for knob in knobs}
+    has_moved = any(knob.moved for knob in knobs)
+    moved = registry.load(spec).with_baseline(values) if has_moved else spec
+    if moved is None:
+        raise ValueError(f"--as toml: {spec.name} has no settings for another baseline. See --json")
+    settings = {f"training.{name}": value for name, value in registry.unusual(moved).items()}
+    if spec.name != Config().objective:  # `train` reads the file too
+        settings = {"objective": spec.name, **settings}
+    lines = [f"{one.name} = {one.value:.6g} (baseline {one.baseline:.6g})" for one in knobs]
+    return to_toml(settings, *source(run), *lines)
+
+
+def source(run: Run) -> tuple[str, str]:
+    """Return which configuration of a run is recommended, and its verdict."""
+    which = "baseline" if standing(run) == "no_go" else "best candidate"
+    return f"{run.plan.run_id}: the {which}.", answer(run).headline

@@ -482,7 +482,9 @@ def to_toml(values: Mapping[str, Any], *comments: str) -> str:
     import tomlkit
 
     lines = [f"# {' '.join(printable(comment).split())}\n" for comment in comments]
-    return "".join([*lines, tomlkit.dumps(_nested(_without_none(values)))])
+    text = "".join([*lines, tomlkit.dumps(_nested(_without_none(values)))])
+    # basic strings of TOML may contain escapes for what is not printable
+    return "".join(c if c.isprintable() or c == "\n" else f"\\U{ord(c):08x}" for c in text)
 
 
 def _without_none(value: Any) -> Any:

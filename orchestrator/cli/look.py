@@ -22,7 +22,7 @@ from orchestrator.cli.options import ROOT, STDOUT, Root, RunName, named_file
 from orchestrator.cli.output import Answer, silence
 from orchestrator.look.answer import answer
 from orchestrator.look.compare import Comparison
-from orchestrator.look.json_documents import document
+from orchestrator.look.json_documents import document as run_document
 from orchestrator.look.page import page_html, page_markdown
 from orchestrator.look.run import Run
 from orchestrator.look.sections import page_of
@@ -58,7 +58,7 @@ def status(
         return None
     found, rows = _view(directory), list(_rows(root)) if run is None else []
     others = ["", "Every run:", *("  ".join(row.values()) for row in rows)] if rows[1:] else []
-    return Answer(partial(document, found), [*status_lines(found), *others])
+    return Answer(partial(run_document, found), [*status_lines(found), *others])
 
 
 def _view(directory: Path) -> Run:
@@ -126,7 +126,7 @@ def report(
         for place in places:
             rebuild_files(place, datetime.now(UTC))
     several = Comparison(views) if others else None
-    contents = partial(document, run) if several is None else several.document
+    contents = partial(run_document, run) if several is None else several.document
 
     def page(*, is_html: bool = False) -> str:
         own = page_of(run, with_plots=is_html) if several is None else several.page()
@@ -165,15 +165,12 @@ def best(
     searches: tuple[Phase, ...] = () if run is not None else ("phase1", "phase2")
     directory = find_run(run, root, *searches)
     view = _view(directory)
-    own = forms.best_of(view)
-    found = forms.as_dict(view, own)
-    which = "baseline" if found["standing"] == "no_go" else "best candidate"
-    said = answer(view)
-    source = (f"{view.plan.run_id}: the {which}.", said.headline)
+    document = partial(forms.as_dict, view)
     if form == "toml":
-        return Answer(found, [own.toml(*source).rstrip("\n")])
+        return Answer(document, [forms.as_toml(view).rstrip("\n")])
     if form == "flags":
-        print(printable(" ".join(source)), file=sys.stderr)
-        return Answer(found, [own.flags()])
+        print(printable(" ".join(forms.source(view))), file=sys.stderr)
+        return Answer(document, [forms.as_flags(view)])
+    said = answer(view)
     known = [f"{name}: {text}" for name, text in said.parts.items() if name != "Next"]
-    return Answer(found, [said.headline, *known, forms.ways(view, own)], forms.page(view, own))
+    return Answer(document, [said.headline, *known], forms.page(view))

@@ -12,7 +12,7 @@ from typing import Annotated
 
 from typer import Argument, Context, Option
 
-from budgets.formatting import counted, printable, shell_word
+from budgets.formatting import printable, shell_word
 from budgets.ledger import move_command, set_aside_command
 from orchestrator.cli.options import ROOT, Root, RunName, reason_of, resolved
 from orchestrator.cli.output import (
@@ -108,24 +108,6 @@ def table(run: RunName = None, root: Root = ROOT) -> Answer:
     columns = columns_of(rows)
     filled = [{name: row.get(name) for name in columns} for row in rows]
     return Answer(filled, to_csv(rows, columns).splitlines())
-
-
-def optuna(
-    out: Annotated[Path, Option("--out", metavar="FILE", help="A file that is not there yet.")],
-    run: RunName = None,
-    root: Root = ROOT,
-) -> Answer:
-    """Write a search as an Optuna study: a trial per candidate, for optuna-dashboard.
-
-    Its best trial is the best score, not what is recommended.
-    """
-    from orchestrator.look.json_documents import BEST_TRIAL, as_study
-    from orchestrator.look.run import Run
-
-    directory = find_run(run, root)
-    trials = as_study(Run(load_state(directory), datetime.now(UTC), directory), out)
-    look = f"optuna-dashboard sqlite:///{shell_word(str(out.absolute()))}"
-    return Answer(None, [f"{counted(trials, 'trial')} written to {out}. Look: {look}", BEST_TRIAL])
 
 
 def slurm(

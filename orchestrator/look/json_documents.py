@@ -1,4 +1,4 @@
-"""A run as data: the JSON documents of `status`, `report` and `best`, and an Optuna study.
+"""A run as data: the JSON documents of `status`, `report` and `best`.
 
 `tests/approved/keys.txt` lists the keys. The replayed distribution and the loss curves are left
 out: they are only drawn.
@@ -6,9 +6,8 @@ out: they are only drawn.
 
 import os
 import re
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from pydantic_core import to_jsonable_python
 
@@ -19,9 +18,6 @@ from orchestrator.look import text
 from orchestrator.look.answer import answer
 from orchestrator.look.files import measured_in
 from orchestrator.look.run import Run
-
-if TYPE_CHECKING:
-    from optuna.trial import FrozenTrial
 
 SCHEMA = 1
 """Raised when a key goes, or changes its meaning."""
@@ -98,63 +94,3 @@ def flat(fields: Mapping[str, Any]) -> dict[str, str | float]:
 def plain_name(said: str) -> str:
     """Return text as one part of a name that every tracker takes, and no part of a path."""
     return re.sub(r"^\.+|[^A-Za-z0-9_.-]+", "_", said)[:50]
-
-
-# As an Optuna study
-
-BEST_TRIAL = (
-    "The best trial is the best of many noisy scores, not what is recommended: only the "
-    "comparison on fresh seeds, of which the verdict speaks, is evidence of a gain."
-)
-
-
-def as_study(run: Run, out: Path) -> int:
-    """Write a search as an Optuna study into the SQLite file `out`; return the number of trials.
-
-    A trial is a candidate of a finished generation, its value the mean over its seeds. Raises
-    ValueError on a run that searches nothing, and on a file that is there.
-    """
-    if not run.is_search:
-        raise ValueError(f"{run.plan.run_id} is a {run.plan.phase} run: expected a search")
-    if out.exists() or not out.parent.is_dir():
-        raise ValueError(f"--out: expected a new file in a directory that is there, got {out}")
-    import optuna
-
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study = optuna.create_study(
-        storage=f"sqlite:///{out.absolute()}",
-        study_name=run.plan.run_id,
-        direction=run.plan.direction,
-    )
-    about = {"verdict": answer(run).sentence, "best_trial": BEST_TRIAL}
-    for name, value in (about | {"ledger_head": run.state.head}).items():
-        study.set_user_attr(name, value)
-    study.add_trials(trials := list(_trials(run)))
-    return len(trials)
-
-
-def _trials(run: Run) -> Iterator["FrozenTrial"]:
-    from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
-    from optuna.trial import TrialState, create_trial
-
-    space = run.plan.space
-    ranges = {knob.name: (knob.decode(0.0), knob.decode(1.0)) for knob in space.knobs}
-    distributions: dict[str, BaseDistribution] = {
-        knob.name: IntDistribution(int(knob.low), int(knob.high), step=knob.step)
-        if knob.kind == "int"
-        else FloatDistribution(*ranges[knob.name], log=knob.kind == "log10")
-        for knob in space.knobs
-    }
-    for generation in run.state.completed:
-        scores = zip(generation.points, generation.scores(), strict=True)
-        for candidate, (point, score) in enumerate(scores):
-            yield create_trial(
-                state=TrialState.FAIL if score is None else TrialState.COMPLETE,
-                value=score,
-                params={  # without a last bit beyond its range
-                    name: min(max(value, ranges[name][0]), ranges[name][1])
-                    for name, value in space.decode(point).items()
-                },
-                distributions=distributions,
-                user_attrs={"generation": generation.number, "candidate": candidate},
-            )

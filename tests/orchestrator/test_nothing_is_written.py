@@ -55,7 +55,6 @@ LOOKS = (
 )
 
 RUNS_OR_WRITES = {
-    "export optuna",
     "run", "phase1", "phase2", "calibrate", "amend", "check knobs", "check proxy",
     "check workers", "check memory",
     "track", "train",
