@@ -28,7 +28,7 @@ from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from objectives.files import read_toml
 from objectives.settings import check_writable, fault_in_words, shown, unknown
-from orchestrator.records.runs import RUNS_DIR
+from orchestrator.records.runs import RUNS_DIR, find_run, load_state
 
 Values = dict[str, Any]
 """By dotted key, `search.tier`; a key above all tables has no dot."""
@@ -289,14 +289,12 @@ def _flags() -> Iterator[tuple[str, Flag]]:
     for table, model in tables.items():
         kinds = get_type_hints(model)
         for name, own in model.model_fields.items():
-            extra: Any = own.json_schema_extra
-            if extra and (flag := extra["flag"]):
+            extra: Any = own.json_schema_extra or {"flag": ""}
+            if flag := extra["flag"]:
                 spelling = f"--{name.replace('_', '-')}" if flag == "-" else flag
                 about = own.description or ""
-                yield (
-                    f"{table}.{name}".lstrip("."),
-                    Flag(spelling, kinds[name] | None, about, extra["metavar"]),
-                )
+                option = Flag(spelling, kinds[name] | None, about, extra["metavar"])
+                yield f"{table}.{name}".lstrip("."), option
 
 
 FLAGS = dict(_flags())
@@ -313,15 +311,13 @@ def resolve(
     file: Path | None = None,
     assignments: Sequence[str] = (),
     flags: Flags | None = None,
-    followed: tuple[str, Values] = ("", {}),
 ) -> Config:
     """Return one value for each key: of a file, of `--set`, of flags.
 
-    `followed` is the run that it follows, and what that tuned. Raises ValueError in one line: key,
-    origin, what came.
+    Raises ValueError in one line: key, origin, what came.
     """
     values, sources = Values(), dict[str, str]()
-    for dotted, value, source in _layered(file, assignments, flags or {}, followed):
+    for dotted, value, source in _layered(file, assignments, flags or {}):
         _check_storable(dotted, value, source)
         values[dotted], sources[dotted] = value, source
     nested = _nested(values)
@@ -359,16 +355,29 @@ def _nested(values: Values) -> Values:
 
 
 def _layered(
-    file: Path | None, assignments: Sequence[str], flags: Flags, followed: tuple[str, Values]
+    file: Path | None, assignments: Sequence[str], flags: Flags
 ) -> Iterator[tuple[str, Any, str]]:
     """Yield each key, its value and where that is from; of two, the later counts."""
     layers = [] if file is None else [(f"file {file}", read_document(file))]
     layers += [("--set", parse_assignments(assignments))]
     layers += [(flag, {key: value}) for key, (value, flag) in flags.items()]
-    run, tuned = followed
-    said = dict(pair for own in (tuned, *(own for _, own in layers)) for pair in own.items())
-    for source, own in [(f"run {run}", tuned), *_named(said), *layers]:
+    said = {key: value for _, own in layers for key, value in own.items()}
+    layers = [*_followed(said), *layers]
+    said = {key: value for _, own in layers for key, value in own.items()}
+    for source, own in [*_named(said), *layers]:
         yield from ((key, value, source) for key, value in own.items())
+
+
+def _followed(values: Values) -> Iterator[tuple[str, Values]]:
+    """Yield what the run has tuned that a phase 2 without an objective follows."""
+    run = values.get("search.follows")
+    if run and values.get("search.phase") == "phase2" and "objective" not in values:
+        root = Path(str(values.get("runs_dir", RUNS_DIR)))
+        plan = load_state(find_run(str(run), root, "phase1")).plan
+        settings = registry.unusual(plan.objective).items()
+        tuned = {"objective": plan.objective.name, "direction": plan.direction}
+        own = {**tuned, **{f"{TRAINING}.{key}": value for key, value in settings}}
+        yield f"run {Path(str(run)).name}", own
 
 
 def _named(values: Values) -> Iterator[tuple[str, Values]]:

@@ -28,7 +28,7 @@ class Command(NamedTuple):
     section: str
     about: str  # its line in the list of commands; its own help is the function's docstring
     examples: tuple[str, ...]
-    options: str = "as_json"  # names of options in `options.SHARED`
+    options: str = "run runs_dir as_json"  # names of options in `options.SHARED`
 
 
 MEASURES = "file objective settings runs_dir executor address device workers as_json"
@@ -78,11 +78,12 @@ COMMANDS = (
     Command("status", "look:status", LOOK, "How a run stands, also while it runs.",
             ("status", "status min-nanochat-s1 --watch")),
     Command("report", "look:report", LOOK, "Results of runs: found, how sure, cost, what next.",
-            ("report --html", "report min-nanochat-s1 min-nanochat-s2")),
+            ("report --html", "report min-nanochat-s1 min-nanochat-s2"),
+            "runs_dir as_json"),
     Command("best", "look:best", LOOK, "The recommended configuration, in every form.",
             ("best first --as toml",)),
     Command("serve", "records:serve", LOOK, "Show runs as a page in a browser.",
-            ("serve min-nanochat-s1 --port 0",)),
+            ("serve min-nanochat-s1 --port 0",), "runs_dir as_json"),
     Command("track", "records:track", LOOK, "Send a run to experiment trackers.",
             ("track min-nanochat-s1 --to tensorboard",)),
     Command("amend", "records:amend", PROVE, "Raise or lower a run's caps, on record.",
@@ -93,22 +94,7 @@ COMMANDS = (
 )  # fmt: skip
 
 
-class _Untyped:
-    """A command whose `--help` shows no type beside a switch or an argument."""
-
-    def get_params(self, ctx: Any) -> Any:
-        params = super().get_params(ctx)  # type: ignore[misc]
-        for param in params:
-            if param.param_type_name == "argument" or param.is_flag:
-                param.display_type_rich = lambda **_: None
-        return params
-
-
-class _Command(_Untyped, TyperCommand):
-    pass
-
-
-class _Group(_Untyped, TyperGroup):
+class _Group(TyperGroup):
     """Commands, each imported when it is called; until then it is its line of `--help`."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -119,27 +105,25 @@ class _Group(_Untyped, TyperGroup):
 
 def _imported(entry: Command) -> Any:
     """Return the command with its own options and those it shares with others."""
-    from orchestrator.cli.options import shared  # imports pydantic
+    from orchestrator.cli.options import Typed, shared  # imports pydantic
 
     module, _, function = entry.place.partition(":")
     run = getattr(import_module(f"orchestrator.cli.{module}"), function)
     own = signature(run).parameters
 
-    def answered(**values: Any) -> int | None:
-        found = run(**{name: values[name] for name in own})
-        return (
-            show(found, as_json=values.get("as_json", False))
-            if isinstance(found, Answer)
-            else found
-        )
+    def answered(context: typer.Context, **values: Any) -> int | None:
+        typed = Typed(context)
+        found = run(typed, **{name: values[name] for name in [*own][1:]})
+        return show(found, as_json=typed.as_json) if isinstance(found, Answer) else found
 
-    taken = [*map(shared, entry.options.split()), *own.values()]
-    taken = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in taken]
+    taken = [*map(shared, entry.options.split()), *[*own.values()][1:]]
     taken.sort(key=lambda one: one.name == "as_json")
+    context, _ = signature(answered).parameters.values()
+    taken = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in (context, *taken)]
     answered.__signature__ = Signature(taken)  # type: ignore[attr-defined]
     alone = typer.Typer(add_completion=False)
     alone.command(
-        entry.name.split()[-1], cls=_Command, help=" ".join((getdoc(run) or "").split()),
+        entry.name.split()[-1], help=" ".join((getdoc(run) or "").split()),
         epilog=_examples(*entry.examples), context_settings=HELP,
     )(answered)  # fmt: skip
     return typer.main.get_command(alone)
@@ -169,7 +153,7 @@ def program(*, is_whole: bool = False) -> Any:
         epilog=_examples("doctor", "phase1 --tier min", "report --html"),
     )
     version = typer.Option(
-        "--version", callback=_say_version, is_eager=True, help="Print the version."
+        "--version", metavar="", callback=_say_version, is_eager=True, help="Print the version."
     )
 
     @app.callback()

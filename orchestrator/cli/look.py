@@ -11,14 +11,13 @@ from pathlib import Path
 from time import process_time
 from typing import Annotated, Literal
 
-from typer import Argument, Context, Option
+from typer import Argument, Option
 
 from budgets.formatting import printable
 from budgets.ledger import LEDGER, LedgerCorruptError
-from budgets.plan import Phase
 from budgets.state import ImpossibleEventError
 from objectives.files import replace
-from orchestrator.cli.options import ROOT, STDOUT, Root, RunName, named_file
+from orchestrator.cli.options import Typed, named_file
 from orchestrator.cli.output import Answer, silence
 from orchestrator.look.answer import answer
 from orchestrator.look.compare import Comparison
@@ -33,30 +32,32 @@ HTML, MARKDOWN = (".html", ".htm"), (".md", ".txt")
 
 
 def status(
-    context: Context,
-    run: RunName = None,
-    root: Root = ROOT,
+    typed: Typed,
     watch: Annotated[
-        bool, Option("--watch", help="Follow it until it is over, or Ctrl-C, which ends no run.")
+        bool,
+        Option(
+            "--watch", metavar="", help="Follow it until it is over, or Ctrl-C, which ends no run."
+        ),
     ] = False,
 ) -> Answer | None:
     """Show how a run stands, also while another process runs it, or each run in a directory.
 
     Without RUN: the latest, then a line for each run. Writes nothing.
     """
+    run = typed.run
     is_listed = run and os.path.isdir(run) and not os.path.lexists(Path(run) / LEDGER) and not watch
     if run and is_listed and (rows := list(_rows(Path(run)))):
         return Answer(rows, ["  ".join(row.values()) for row in rows])
-    directory = find_run(run, root)
+    directory = typed.directory()
     if watch:
-        if context.params["as_json"]:
+        if typed.as_json:
             raise ValueError("--watch: it prints lines, and no --json")
         try:
             _watch(directory)
         except (KeyboardInterrupt, BrokenPipeError):
             silence(sys.stdout)  # its reader may have gone
         return None
-    found, rows = _view(directory), list(_rows(root)) if run is None else []
+    found, rows = _view(directory), list(_rows(typed.root)) if run is None else []
     others = ["", "Every run:", *("  ".join(row.values()) for row in rows)] if rows[1:] else []
     return Answer(partial(run_document, found), [*status_lines(found), *others])
 
@@ -99,25 +100,27 @@ def _watch(directory: Path) -> None:
 
 
 def report(
+    typed: Typed,
     runs: Annotated[
         list[str] | None,
         Argument(metavar="[RUN]...", help="Ids or directories, default: the latest."),
     ] = None,
-    root: Root = ROOT,
-    as_html: Annotated[bool, Option("--html", help="Write one page, for any browser.")] = False,
+    as_html: Annotated[
+        bool, Option("--html", metavar="", help="Write one page, for any browser.")
+    ] = False,
     out: Annotated[
         Path | None,
         Option("--out", metavar="FILE", help="Write FILE.html or .md; `-`: print Markdown."),
     ] = None,
     rebuild: Annotated[
-        bool, Option("--rebuild", help="Also write the run's report files again.")
+        bool, Option("--rebuild", metavar="", help="Also write the run's report files again.")
     ] = False,
 ) -> Answer:
     """Show the results of a run, or of several runs side by side.
 
     Writes nothing without an option; --html writes to the run's reports/, or to --out.
     """
-    found = [find_run(name, root) for name in runs or (None,)]
+    found = [find_run(name, typed.root) for name in runs or (None,)]
     places = list({place.resolve(): place for place in found}.values())
     run, *others = views = list(map(_view, places))
     if rebuild:
@@ -134,7 +137,7 @@ def report(
 
     if not (as_html or out):
         return Answer(contents, *(told(run) if several is None else ((), page())))
-    if out == STDOUT:
+    if str(out) == "-":
         return Answer(contents, [page(is_html=as_html).rstrip("\n")])
     if out is not None:
         path = named_file(out, *(HTML if as_html else HTML + MARKDOWN))
@@ -149,12 +152,11 @@ def report(
 
 
 def best(
-    run: RunName = None,
+    typed: Typed,
     form: Annotated[
         Literal["toml", "flags"] | None,
         Option("--as", help="A configuration with this baseline, or arguments of what is tuned."),
     ] = None,
-    root: Root = ROOT,
 ) -> Answer:
     """Show the configuration that a search recommends, and how far that is confirmed.
 
@@ -162,9 +164,7 @@ def best(
     """
     from orchestrator import best as forms
 
-    searches: tuple[Phase, ...] = () if run is not None else ("phase1", "phase2")
-    directory = find_run(run, root, *searches)
-    view = _view(directory)
+    view = _view(typed.directory("phase1", "phase2"))
     document = partial(forms.as_dict, view)
     if form == "toml":
         return Answer(document, [forms.as_toml(view).rstrip("\n")])

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer import Context, Option
+from typer import Option
 
 from budgets.measurements import LEAST_CANDIDATES
 from budgets.plan import Devices
 from budgets.state import RunState
 from objectives import registry
 from objectives.settings import parse
-from orchestrator.cli.options import overrides_of, resolved
+from orchestrator.cli.options import Typed
 from orchestrator.cli.output import EXIT_SIGNAL, Answer, print_json
 from orchestrator.cli.run import conducting
 from orchestrator.config import MOST_SEEDS, Budget, Config
@@ -38,34 +38,34 @@ def _seeds(least: int) -> Any:
     return Option("--seeds", metavar="N", min=least, max=MOST_SEEDS, help=about)
 
 
-def _without_caps(context: Context) -> Config:
+def _without_caps(typed: Typed) -> Config:
     """Return the configuration without a budget: for measurements that runs share."""
-    return resolved(context).model_copy(update={"budget": Budget()})
+    return typed.config.model_copy(update={"budget": Budget()})
 
 
 def calibrate(
-    context: Context,
+    typed: Typed,
     seeds: Annotated[int, _seeds(1)] = CALIBRATION_SEEDS,
     again: Annotated[
-        bool, Option("--again", help="Measure again, although there is a measurement.")
+        bool, Option("--again", metavar="", help="Measure again, although there is a measurement.")
     ] = False,
 ) -> None:
     """Measure the baseline: time, memory, FLOPs, and the score's spread over seeds.
 
     Writes a run, RUNS_DIR/calibration/ID.
     """
-    config, overrides = _without_caps(context), overrides_of(context)
+    config = _without_caps(typed)
     slots = slots_of(config)
     known = find_calibration(Path(config.runs_dir), config.tuned, slots)
-    with conducting(context, config) as (session, live):
-        result = measuring.calibrate(session, config, slots, seeds, overrides, again=again)
+    with conducting(typed, config) as (session, live):
+        result = measuring.calibrate(session, config, slots, seeds, typed.overrides, again=again)
         if known is not None and known.directory == result.directory:
             live.say("Nothing was measured: these figures are on record. --again measures again.")
         live.finish(result, session)
 
 
 def knobs(
-    context: Context,
+    typed: Typed,
     seeds: Annotated[int, _seeds(2)] = CHECK_SEEDS,
     names: Annotated[
         str | None, Option("--knobs", metavar="A,B", help="Only these; default: all.")
@@ -76,11 +76,11 @@ def knobs(
     Writes a run, RUNS_DIR/check/ID.
     """
     only = () if names is None else tuple(name.strip() for name in names.split(","))
-    _check(context, check_commands.knob_check(resolved(context), seeds, only))
+    _check(typed, check_commands.knob_check(typed.config, seeds, only))
 
 
 def proxy(
-    context: Context,
+    typed: Typed,
     candidates: Annotated[
         int, Option("--candidates", metavar="N", min=LEAST_CANDIDATES, help="Points to compare.")
     ] = LEAST_CANDIDATES,
@@ -88,21 +88,21 @@ def proxy(
     """Compare rankings by whole evaluations and by shorter ones, of search.proxy or 0.25 of the
     FLOPs. Writes a run, RUNS_DIR/check/ID.
     """
-    config = resolved(context)
-    _check(context, check_commands.proxy_check(config, config.search.proxy or PROXY, candidates))
+    config = typed.config
+    _check(typed, check_commands.proxy_check(config, config.search.proxy or PROXY, candidates))
 
 
-def _check(context: Context, wanted: measuring.Matrix) -> None:
-    with conducting(context, wanted.config) as (session, live):
+def _check(typed: Typed, wanted: measuring.Matrix) -> None:
+    with conducting(typed, wanted.config) as (session, live):
         live.finish(measuring.carry_out(wanted, session, slots_of(wanted.config)), session)
 
 
 def _each(
-    context: Context, config: Config, wanted: Iterable[tuple[measuring.Matrix, Devices]]
+    typed: Typed, config: Config, wanted: Iterable[tuple[measuring.Matrix, Devices]]
 ) -> list[RunState]:
     """Return the state of each run. Exits with the first that does not come to its end."""
     states = list[RunState]()
-    with conducting(context, config) as (session, live):
+    with conducting(typed, config) as (session, live):
         for matrix, slots in wanted:
             result = measuring.carry_out(matrix, session, slots)
             if result.ruling.decision != "done":
@@ -111,40 +111,40 @@ def _each(
     return states
 
 
-def workers(context: Context) -> Answer:
+def workers(typed: Typed) -> Answer:
     """Measure the throughput of the baseline on 1, 2, 4 ... workers.
 
     Writes runs, RUNS_DIR/calibration/ID.
     """
-    config = _without_caps(context)
+    config = _without_caps(typed)
     slots = slots_of(config)
     slots = resized(slots, min(slots.count, config.backend.max_concurrent or slots.count))
-    states = _each(context, config, check_commands.sweep(config, slots))
+    states = _each(typed, config, check_commands.sweep(config, slots))
     document = check_commands.throughputs(states, slots.count)
     name = f"{config.objective} on {slots.name}"
     return Answer(document, page=check_commands.throughput_page(name, document))
 
 
 def memory(
-    context: Context,
+    typed: Typed,
     sizes: Annotated[
         list[int] | None,
         Option("--size", metavar="N", min=1, help="Micro-batch; repeatable; default: 1 and 4."),
     ] = None,
 ) -> Answer:
     """Measure the peak of memory by micro-batch. Writes runs, RUNS_DIR/calibration/memory-ID."""
-    config = _without_caps(context)
+    config = _without_caps(typed)
     slots, own = slots_of(config), sorted(set(sizes or (1, 4)))
     wanted = ((check_commands.micro_batch(config, size, MEMORY_SEEDS), slots) for size in own)
-    states = _each(context, config, wanted)
+    states = _each(typed, config, wanted)
     found = check_commands.memory_of(dict(zip(own, states, strict=True)))
     return Answer(found, page=check_commands.memory_page(found))
 
 
 def train(
-    context: Context,
+    typed: Typed,
     dry_run: Annotated[
-        bool, Option("--dry-run", help="Print settings, steps, FLOPs and disk as JSON.")
+        bool, Option("--dry-run", metavar="", help="Print settings, steps, FLOPs and disk as JSON.")
     ] = False,
 ) -> Answer | None:
     """Train the built-in model once, evaluate it and save it.
@@ -153,7 +153,7 @@ def train(
     """
     from objectives.nanochat.config import NanochatConfig, RunConfig
 
-    asked = resolved(context)
+    asked = typed.config
     if registry.kind(asked.tuned.spec) != "nanochat":
         raise ValueError(f"train: expected the objective nanochat, got {asked.objective}")
     config = parse(NanochatConfig, asked.settings, "nanochat")
@@ -170,7 +170,7 @@ def train(
             raise training.StoppedError
 
     def say(line: str) -> None:
-        print(line, file=sys.stderr if context.params["as_json"] else sys.stdout, flush=True)
+        print(line, file=sys.stderr if typed.as_json else sys.stdout, flush=True)
 
     stop.install()
     try:

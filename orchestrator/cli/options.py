@@ -1,41 +1,38 @@
-"""The options that several commands share, and the configuration that a command line describes.
+"""The options that several commands share, and what a command line asks for.
 
 What a flag is called, takes and says is declared with its key, in `orchestrator/config.py`.
 """
 
+from functools import cached_property
 from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Argument, Context, Option
 
-from budgets.formatting import command
-from objectives import registry
+from budgets.formatting import command, listed
+from budgets.plan import Phase
 from objectives.secrets import redacted
-from orchestrator.config import FLAGS, KEYS, Config, Flags, Search, parse_assignments, resolve
-from orchestrator.records.runs import RUNS_DIR, find_run, load_state
+from orchestrator.config import FLAGS, KEYS, Config, Flags, Search, resolve
+from orchestrator.records.runs import RUNS_DIR, find_run
 
-STDOUT = Path("-")
 BOXES = {"budget": "At most", "backend": "Machine", "evaluation": "Machine"}
 """Of a command's help, by the table of a flag's key."""
 
 
 def _of_key(name: str) -> Any:
-    key = KEYS[name]
-    flag, box = FLAGS[key], BOXES.get(key.partition(".")[0])
-    return Annotated[
-        flag.kind,
-        Option(
-            flag.spelling, metavar=flag.metavar, help=flag.about, rich_help_panel=box,
-            show_default=False,  # the help says it
-        ),
-    ]  # fmt: skip
+    flag, box = FLAGS[KEYS[name]], BOXES.get(KEYS[name].partition(".")[0])
+    own: dict[str, Any] = {"metavar": flag.metavar, "help": flag.about, "rich_help_panel": box}
+    return Annotated[flag.kind, Option(flag.spelling, show_default=False, **own)]
 
 
 SHARED = {
     **{name: _of_key(name) for name in KEYS},
     "file": Annotated[
         Path | None, Argument(metavar="FILE", help="A configuration in TOML: see init, explain.")
+    ],
+    "run": Annotated[
+        str | None, Argument(metavar="RUN", help="Run id or directory; default: the latest.")
     ],
     "settings": Annotated[
         list[str] | None,
@@ -48,96 +45,82 @@ SHARED = {
     "reason": Annotated[
         str | None, Option("--reason", metavar="TEXT", help="Why; goes on record.")
     ],
-    "as_json": Annotated[bool, Option("--json", help="Print one JSON document.")],
+    "as_json": Annotated[
+        bool | None, Option("--json", metavar="", help="Print one JSON document.")
+    ],
 }
 """Options that several commands take, by the names that `app.COMMANDS` lists."""
-
-ROOT = Path(RUNS_DIR)
-Root = Annotated[Path, SHARED["runs_dir"].__metadata__[0]]
-RunName = Annotated[
-    str | None, Argument(metavar="RUN", help="Run id or directory; default: the latest.")
-]
 
 
 def shared(name: str) -> Parameter:
     """Return the parameter of a command that is that shared option."""
-    default = False if name == "as_json" else None
-    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=SHARED[name])
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=SHARED[name])
 
 
-def given(context: Context) -> Flags:
-    """Return the flags that were typed, by key; without a flag an option is None."""
-    typed = {KEYS[name]: value for name, value in context.params.items() if name in KEYS}
-    return {k: (value, FLAGS[k].spelling) for k, value in typed.items() if value is not None}
+class Typed:
+    """What was typed after a command's name."""
 
+    def __init__(self, context: Context) -> None:
+        self._command, self._values = context.info_name, context.params
+        self.run: str | None = self._values.get("run")
+        self.root = Path(self._values.get("runs_dir") or RUNS_DIR)
+        self.as_json = bool(self._values.get("as_json"))
 
-def resolved(context: Context, more: Flags | None = None) -> Config:
-    """Return the configuration of a command line: FILE, --set and flags. Raises ValueError.
+    def directory(self, *phases: Phase) -> Path:
+        """Return the directory of RUN, or of the latest run (of one of these phases)."""
+        return find_run(self.run, self.root, *phases)
 
-    A phase 2 that names no objective has that of the run that it follows.
-    """
-    file: Path | None = context.params.get("file")
-    assignments, flags = context.params.get("settings") or (), {**(more or {}), **given(context)}
-    said = parse_assignments(assignments) | {key: value for key, (value, _) in flags.items()}
-    followed = ("", dict[str, Any]())
-    if file is None and "objective" not in said and said.get("search.phase") == "phase2":
-        followed = _tuned_by(said)
-    return resolve(file, assignments, flags, followed)
+    @cached_property
+    def config(self) -> Config:
+        """The configuration that FILE, --set and flags describe. Raises ValueError."""
+        given = {KEYS[name]: value for name, value in self._values.items() if name in KEYS}
+        flags: Flags = {k: (v, FLAGS[k].spelling) for k, v in given.items() if v is not None}
+        if self._command in ("phase1", "phase2"):
+            flags = {"search.phase": (self._command, self._command), **flags}
+        elif {"search.follows", "search.variant"} & set(flags):
+            flags = {"search.phase": ("phase2", "phase2"), **flags}
+        return resolve(self._values.get("file"), self._values.get("settings") or (), flags)
 
+    @property
+    def request(self) -> Config:
+        """The configuration of a search, or of a campaign unless a phase was typed.
 
-def _tuned_by(said: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the name of the run to follow, and what that tuned."""
-    if not (run := said.get("search.follows")):
-        return "", {}
-    plan = load_state(find_run(str(run), Path(said.get("runs_dir", RUNS_DIR)), "phase1")).plan
-    settings = registry.unusual(plan.objective).items()
-    tuned = {"objective": plan.objective.name, "direction": plan.direction}
-    return Path(str(run)).name, {**tuned, **{f"training.{key}": value for key, value in settings}}
+        Raises ValueError.
+        """
+        config = self.config
+        if config.campaign is not None:
+            layers = {config.source(f"search.{name}") for name in Search.model_fields}
+            if typed := sorted(one for one in layers if one.startswith(("--", "phase"))):
+                raise ValueError(
+                    f"{config.file or '--set'} describes a campaign, not a search: say "
+                    f"{command('run', str(config.file or 'FILE'))} without {listed(typed)}"
+                )
+        elif config.search.proxy is not None:
+            from orchestrator.matrix.check_commands import on_shorter_evaluations
 
-
-def requested(context: Context, phase: str | None = None) -> Config:
-    """Return the configuration of a search of that phase, or of what FILE describes.
-
-    `--from` or `--variant` alone make it a phase 2. Raises ValueError.
-    """
-    more: Flags = {}
-    if phase is not None:
-        more = {"search.phase": (phase, phase)}
-    elif {"search.follows", "search.variant"} & set(given(context)):
-        more = {"search.phase": ("phase2", "phase2")}
-    config = resolved(context, more)
-    if config.campaign is not None and phase is not None:
-        other = command("run", str(config.file or "FILE"))
-        raise ValueError(f"{config.file or '--set'} describes a campaign, not a search: {other}")
-    typed = [one for one in Search.model_fields if config.source(f"search.{one}").startswith("--")]
-    if config.campaign is not None and typed:
-        raise ValueError(f"search.{typed[0]} is for a search, not a campaign. Leave it out")
-    if config.search.proxy is None:
+            return on_shorter_evaluations(config)
         return config
-    from orchestrator.matrix.check_commands import on_shorter_evaluations
 
-    return on_shorter_evaluations(config)
+    @property
+    def reason(self) -> str:
+        """The reason that was given. Raises ValueError if no ledger should keep it."""
+        reason: str = self._values.get("reason") or ""
+        if not reason.isprintable() or redacted(reason, {}) != reason:
+            raise ValueError(
+                "--reason goes on record: expected one printable line without secrets, "
+                f"got {reason!r}"
+            )
+        return reason
 
-
-# Checks of what was typed
-
-
-def overrides_of(context: Context) -> tuple[tuple[str, str], ...]:
-    """Return each rule that may be passed, with the reason. Raises ValueError."""
-    rules, reason = context.params["override"] or (), reason_of(context)
-    if bool(rules) != bool(reason.strip()):
-        raise ValueError("--override RULE and --reason TEXT go on record together, got one of them")
-    return tuple((rule, reason) for rule in rules)
-
-
-def reason_of(context: Context) -> str:
-    """Return the reason that was given. Raises ValueError if no ledger should keep it."""
-    reason: str = context.params["reason"] or ""
-    if not reason.isprintable() or redacted(reason, {}) != reason:
-        raise ValueError(
-            f"--reason goes on record: expected one printable line without secrets, got {reason!r}"
-        )
-    return reason
+    @property
+    def overrides(self) -> tuple[tuple[str, str], ...]:
+        """Each rule that may be passed, with the reason. Raises ValueError."""
+        rules, reason = self._values.get("override") or (), self.reason
+        if bool(rules) != bool(reason.strip()):
+            raise ValueError(
+                "--override RULE and --reason TEXT go on record together, got one of them"
+            )
+        return tuple((rule, reason) for rule in rules)
 
 
 def named_file(path: Path, *endings: str) -> Path:

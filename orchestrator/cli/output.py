@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import IO, Any
 
-import typer
-
 from budgets.formatting import PROGRAM, printable
 
 EXIT_BAD_INPUT = 2
@@ -16,12 +14,9 @@ EXIT_CORRUPT = 6
 EXIT_STORAGE = 8
 EXIT_SIGNAL = 128  # plus the signal's number
 
-_ParserError: type[Exception] = typer.BadParameter.__mro__[1]
-"""What the parser raises on a command line that is wrong; typer exports only its subclasses."""
-
 EXIT_BY_ERROR: dict[str, int] = {
     "ValueError": EXIT_BAD_INPUT,
-    _ParserError.__name__: EXIT_BAD_INPUT,
+    "UsageError": EXIT_BAD_INPUT,  # of the parser
     "ModuleNotFoundError": EXIT_BAD_INPUT,
     "SetupError": EXIT_BAD_INPUT,
     "ObjectiveError": 1,
@@ -54,12 +49,8 @@ def show(answer: Answer, *, as_json: bool) -> int:
     if answer.page:
         print_markdown(answer.page)
     for line in answer.lines:
-        print_line(line)
+        print(printable(line))
     return answer.code
-
-
-def print_line(text: str) -> None:
-    print(printable(text))
 
 
 def print_json(content: Any) -> None:
@@ -114,11 +105,10 @@ def in_words(error: Any) -> str:
     said = str(error)
     if type(error).__name__ == "NoArgsIsHelpError":
         said = ""  # the help has been shown
-    elif isinstance(error, _ParserError):
-        own: Any = error
-        message = " ".join(own.format_message().split()).replace("Value error, ", "").rstrip(".")
+    elif hasattr(error, "format_message"):  # of the parser
+        message = " ".join(error.format_message().replace("Value error, ", "").split()).rstrip(".")
         end = "" if message.endswith("?") else "."
-        said = f"{message}{end} See: {own.ctx.command_path if own.ctx else PROGRAM} --help"
+        said = f"{message}{end} See: {error.ctx.command_path if error.ctx else PROGRAM} --help"
     elif isinstance(error, ModuleNotFoundError):
         from objectives.api import missing_package
 

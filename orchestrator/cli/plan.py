@@ -6,27 +6,27 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from typer import Context, Option
+from typer import Option
 
 from budgets.formatting import PROGRAM, command, counted, plain, shell_word, table
 from budgets.plan import Devices
 from objectives.files import replace
 from objectives.registry import kind
 from objectives.settings import cut
-from orchestrator.cli.options import named_file, overrides_of, requested, resolved
+from orchestrator.cli.options import Typed, named_file
 from orchestrator.cli.output import EXIT_BAD_INPUT, Answer
 from orchestrator.config import TRAINING, Config, as_shown
 from orchestrator.plan.resolve import slots_of, window_of
 
 
-def doctor(context: Context) -> Answer:
+def doctor(typed: Typed) -> Answer:
     """Find what is missing on this machine, and the command that fixes it.
 
     Exit code 2 when something needed is missing. Writes nothing.
     """
     from orchestrator import doctor as looking
 
-    found = looking.examine(resolved(context))
+    found = looking.examine(typed.config)
     document = looking.as_dict(found)
     code = 0 if document["ready"] else EXIT_BAD_INPUT
     return Answer(document, page=looking.to_markdown(found), code=code)
@@ -40,6 +40,7 @@ Template = Literal["smoke", "phase1", "phase2", "campaign", "factorial"]
 
 
 def init(
+    typed: Typed,
     template: Annotated[Template, Option("--template", help="What the file describes.")],
     out: Annotated[
         Path | None, Option("--out", metavar="FILE", help="Write it there, if there is nothing.")
@@ -57,11 +58,10 @@ def init(
     return Answer(None, [f"{out} is written. See it with: {command('explain', str(out))}"])
 
 
-def explain(context: Context) -> Answer:
+def explain(typed: Typed) -> Answer:
     """Show every value of a configuration and where it is from, and the knobs. Writes nothing."""
-    config = resolved(context)
-    window_of(config.budget)  # raises on a wrong one
-    document, lines = explained(config)
+    window_of(typed.config.budget)  # raises on a wrong one
+    document, lines = explained(typed.config)
     return Answer(document, page="\n".join(lines))
 
 
@@ -83,15 +83,16 @@ def explained(config: Config) -> tuple[dict[str, Any], list[str]]:
         ],
         "objective": spec.model_dump(mode="json"),
     }
-    given = {key: value for key, value in values.items() if config.source(key) != "default"}
-    lines = [f"# {plain(document['file'] or 'The defaults')}", ""]
-    lines += table(("key", "value", "from"), _rows(config, given | values))
-    lines += ["", f"# {plain(kind(spec))}: {counted(len(space.knobs), 'knob')}", ""]
-    shown = (
+    knobs = (
         (row["name"], row["kind"], *(f"{row[end]:.4g}" for end in ("low", "high", "baseline")))
         for row in document["knobs"]
     )
-    lines += table(("knob", "kind", ">low", ">high", ">baseline"), shown)
+    lines = [
+        *(f"# {plain(document['file'] or 'The defaults')}", ""),
+        *table(("key", "value", "from"), _rows(config, values)),
+        *("", f"# {plain(kind(spec))}: {counted(len(space.knobs), 'knob')}", ""),
+        *table(("knob", "kind", ">low", ">high", ">baseline"), knobs),
+    ]
     if config.campaign is not None:
         from orchestrator.matrix.campaign import campaign_from, runs_document, runs_page
 
@@ -107,69 +108,64 @@ BUDGET = ("target_flops", "num_batches", "num_epochs")
 
 
 def _rows(config: Config, values: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    """Yield key, value and origin; a table as a value has a row for each part."""
-    settings = config.tuned.spec.settings
-    budgets = [f"{TRAINING}.{name}" for name in BUDGET if settings.get(name) is not None]
-    for key, value in values.items():
-        source = plain(config.source(key))
-        if key in budgets[1:]:
-            source += f", not used: {budgets[0]} comes first"
-        parts = {f"{key}.{k}": own for k, own in value.items()} if isinstance(value, dict) else {}
-        for name, part in (parts or {key: value}).items():
-            yield plain(name), plain(cut(as_shown(part), LONGEST_SHOWN)), source
+    """Yield key, value and origin, defaults last; a table as a value has a row for each part."""
+    first, *unused = [key for name in BUDGET if values.get(key := f"{TRAINING}.{name}")] or [""]
+    for key in sorted(values, key=lambda key: config.source(key) == "default"):
+        note = f", not used: {first} comes first" if key in unused else ""
+        own = values[key]
+        parts = (
+            {f"{key}.{name}": part for name, part in own.items()} if isinstance(own, dict) else {}
+        )
+        for name, part in (parts or {key: own}).items():
+            shown = cut(as_shown(part), LONGEST_SHOWN)
+            yield plain(name), plain(shown), plain(config.source(key)) + note
 
 
 def plan(
-    context: Context,
+    typed: Typed,
     count: Annotated[
         int | None, Option("--devices", metavar="N", min=1, help="On so many of these devices.")
     ] = None,
-    verbose: Annotated[bool, Option("--verbose", help="And the whole checklist.")] = False,
-    fit: Annotated[bool, Option("--fit", help="What fits into --window.")] = False,
+    verbose: Annotated[
+        bool, Option("--verbose", metavar="", help="And the whole checklist.")
+    ] = False,
+    fit: Annotated[bool, Option("--fit", metavar="", help="What fits into --window.")] = False,
 ) -> Answer:
     """Plan a search, of each tier where none is named, or a campaign. Writes nothing."""
-    config = requested(context)
-    overrides_of(context)
-    if config.campaign is not None:
-        if fit or count is not None:
-            raise ValueError("--fit, --devices: they are of a search, and this is a campaign")
-        return _campaign(config, in_full=verbose)
+    config, now = typed.request, datetime.now(UTC)
     devices = slots_of(config)
     if count is not None:
         devices = devices.model_copy(update={"count": count})
-    return _fitting(config, devices) if fit else _search(config, devices, in_full=verbose)
-
-
-def _search(config: Config, devices: Devices, *, in_full: bool) -> Answer:
-    from orchestrator.plan.page import page_of, page_text
-    from orchestrator.plan.phase2 import followed, objections
-
+    if config.campaign is not None and (fit or count):
+        raise ValueError("--fit, --devices: they are of a search, and this is a campaign")
+    if fit:
+        return _fitting(config, devices, now)
     warnings = [*config.tuned.preflight()]
-    earlier = followed(Path(config.runs_dir), config, devices.kind)
-    if earlier is not None:
-        warnings += objections(earlier).values()
-    page = page_of(config, devices, earlier)
-    lines = [f"Warning: {warning}." for warning in warnings]
-    document = page.model_dump(mode="json", exclude={"times": {"calibration"}})
-    return Answer({**document, "warnings": warnings}, lines, page_text(page, in_full=in_full))
+    if config.campaign is not None:
+        from orchestrator.matrix.campaign import campaign_from, campaign_plan
+
+        campaign = campaign_from(config)
+        document, page = campaign_plan(config, campaign, now, in_full=verbose)
+    else:
+        from orchestrator.plan.page import page_of, page_text
+        from orchestrator.plan.phase2 import followed, objections
+
+        earlier = followed(Path(config.runs_dir), config, devices.kind)
+        warnings += [] if earlier is None else objections(earlier).values()
+        planned = page_of(config, devices, earlier)
+        document = planned.model_dump(mode="json", exclude={"times": {"calibration"}})
+        page = page_text(planned, in_full=verbose)
+    said = [f"Warning: {warning}." for warning in warnings]
+    return Answer({**document, "warnings": warnings}, said, page)
 
 
-def _campaign(config: Config, *, in_full: bool) -> Answer:
-    from orchestrator.matrix.campaign import campaign_from, campaign_plan
-
-    lines = [f"Warning: {one}." for one in config.tuned.preflight()]
-    campaign, now = campaign_from(config), datetime.now(UTC)
-    document, text = campaign_plan(config, campaign, now, in_full=in_full)
-    return Answer(document, lines, text)
-
-
-def _fitting(config: Config, devices: Devices) -> Answer:
+def _fitting(config: Config, devices: Devices, now: datetime) -> Answer:
     """Return what fits into the window, and the options that ask for it."""
     from orchestrator.plan.fit import Wanted, available, best, choices, fit_text
     from orchestrator.plan.forecast import times_here
     from orchestrator.plan.phase2 import followed
 
-    root, hours = Path(config.runs_dir), available(config, datetime.now(UTC))
+    root, hours = Path(config.runs_dir), available(config, now)
     times = times_here(root, config.tuned, devices, config.evaluation.assume_eval_seconds)
     found = choices(Wanted(config, devices, times, hours, followed(root, config, devices.kind)))
     document = {

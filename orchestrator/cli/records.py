@@ -10,17 +10,16 @@ from pathlib import Path
 from socket import create_server
 from typing import Annotated
 
-from typer import Argument, Context, Option
+from typer import Argument, Option
 
 from budgets.formatting import printable, shell_word
 from budgets.ledger import move_command, set_aside_command
-from orchestrator.cli.options import ROOT, Root, RunName, reason_of, resolved
+from orchestrator.cli.options import Typed
 from orchestrator.cli.output import (
     EXIT_CORRUPT,
     EXIT_STORAGE,
     Answer,
     print_json,
-    print_line,
 )
 from orchestrator.records.runs import find_run, load_state
 from orchestrator.records.standing import REPEAT
@@ -29,8 +28,7 @@ PORT = 8321
 
 
 def verify(
-    run: RunName = None,
-    root: Root = ROOT,
+    typed: Typed,
     salvage: Annotated[
         Path | None,
         Option("--salvage", metavar="DIR", help="Copy what is whole of a damaged ledger to DIR."),
@@ -40,7 +38,7 @@ def verify(
 
     Writes nothing; with --salvage the new directory DIR.
     """
-    directory = find_run(run, root)
+    directory = typed.directory()
     if salvage is not None:
         return _salvage(directory, salvage)
     from orchestrator.verify import verify as replay  # imports cma
@@ -71,7 +69,7 @@ def _salvage(source: Path, out: Path) -> Answer:
 
 
 def amend(
-    context: Context, run: Annotated[str, Argument(metavar="RUN", help="Run id or directory.")]
+    typed: Typed, run: Annotated[str, Argument(metavar="RUN", help="Run id or directory.")]
 ) -> Answer:
     """Change a run's caps, on record.
 
@@ -85,8 +83,7 @@ def amend(
     from orchestrator.run.files import amend as amend_run
     from orchestrator.run.session import system_clock
 
-    config = resolved(context)
-    directory, caps = find_run(run, Path(config.runs_dir)), config.budget
+    directory, caps = find_run(run, typed.root), typed.config.budget
     changes = {
         "evaluations": caps.max_evals,
         "device_hours": caps.max_device_hours,
@@ -94,28 +91,30 @@ def amend(
         "cost": caps.max_cost,
         "window": window_of(caps),
     }
-    state = amend_run(directory, changes, reason_of(context), system_clock())
+    state = amend_run(directory, changes, typed.reason, system_clock())
     view = Run(state, datetime.now(UTC), directory)
     said = f"{directory}: amended. Planned: {text.amended(state.amended[-1])}"
     return Answer(lambda: document_of(view), [said, answer(view).headline, REPEAT])
 
 
-def table(run: RunName = None, root: Root = ROOT) -> Answer:
+def table(typed: Typed) -> Answer:
     """Print every evaluation as a row of CSV: place, status, score, cost, knobs, metrics."""
     from orchestrator.records.tables import columns_of, export_rows, to_csv
 
-    rows = export_rows(load_state(find_run(run, root)))
+    rows = export_rows(load_state(typed.directory()))
     columns = columns_of(rows)
     filled = [{name: row.get(name) for name in columns} for row in rows]
     return Answer(filled, to_csv(rows, columns).splitlines())
 
 
 def slurm(
-    context: Context,
+    typed: Typed,
     out: Annotated[
         Path | None, Option("--out", metavar="DIR", help="Where to; default: the campaign's name.")
     ] = None,
-    write: Annotated[bool, Option("--write", help="Create it; without: only show it.")] = False,
+    write: Annotated[
+        bool, Option("--write", metavar="", help="Create it; without: only show it.")
+    ] = False,
 ) -> Answer:
     """Make jobs of the runs of FILE, and one script that submits them.
 
@@ -123,7 +122,7 @@ def slurm(
     """
     from orchestrator import slurm as jobs  # imports numpy
 
-    config = resolved(context)
+    config = typed.config
     if config.file is None:
         raise ValueError("export slurm: expected a FILE; see init")
     export = jobs.export_of(config, out)
@@ -137,22 +136,21 @@ def slurm(
 
 
 def serve(
-    context: Context,
+    typed: Typed,
     place: Annotated[
         str | None, Argument(metavar="RUN|DIR", help="A run, or a directory of runs.")
     ] = None,
     port: Annotated[
         int, Option("--port", metavar="N", min=0, max=65535, help="0: one that is free.")
     ] = PORT,
-    root: Root = ROOT,
 ) -> None:
     """Show runs in a browser of this machine, live ones as they go on. Writes nothing."""
     from orchestrator.look import serve as serving  # imports uvicorn
 
     if place is None or os.path.isdir(place):
-        site = serving.Site(Path(place or root))
+        site = serving.Site(Path(place or typed.root))
     else:
-        site = serving.Site(find_run(place, root))
+        site = serving.Site(find_run(place, typed.root))
     try:
         listener = create_server((serving.HOST, port), backlog=128)
     except OSError as error:
@@ -161,23 +159,24 @@ def serve(
         ) from error
     number = listener.getsockname()[1]
     url = f"http://{serving.HOST}:{number}{site.home}"
-    if context.params["as_json"]:
+    if typed.as_json:
         print_json({"url": url, "directory": str(site.root), "port": number, "pid": os.getpid()})
     else:
-        print_line(f"Showing {shell_word(str(site.root))} at {url}")
-        print_line("Anybody who knows that address can read it. Ctrl-C ends it.")
+        print(f"Showing {shell_word(str(site.root))} at {url}")
+        print("Anybody who knows that address can read it. Ctrl-C ends it.")
     sys.stdout.flush()  # a program that started it reads the address from a pipe
     with listener, suppress(KeyboardInterrupt):
         serving.serve(site, listener)
 
 
 def track(
+    typed: Typed,
     to: Annotated[
         list[str], Option(metavar="NAME", help="tensorboard, wandb or mlflow. Repeatable.")
     ],
-    run: RunName = None,
-    root: Root = ROOT,
-    watch: Annotated[bool, Option("--watch", help="Follow a run until it is over.")] = False,
+    watch: Annotated[
+        bool, Option("--watch", metavar="", help="Follow a run until it is over.")
+    ] = False,
 ) -> Answer:
     """Send a run, finished or running, to trackers.
 
@@ -191,7 +190,7 @@ def track(
     for name in names:
         if not (spec := find_spec(name)) or spec.origin is None:  # W&B leaves folders of its name
             raise ValueError(f"--to: {name} is missing: pip install 'cmaes-orchestrator[{name}]'")
-    directory = find_run(run, root)
+    directory = typed.directory()
     errors = follow(directory, names, lambda line: print(printable(line), file=sys.stderr), watch)
     place = directory / "trackers"
     return Answer(

@@ -15,7 +15,6 @@ from subprocess import DEVNULL, Popen, TimeoutExpired
 from typing import IO
 
 import typer
-from typer import Context
 
 from budgets.events import Event
 from budgets.formatting import command, printable
@@ -23,7 +22,7 @@ from budgets.plan import Calibration, Devices
 from budgets.state import RunState
 from objectives.secrets import redacted
 from orchestrator.api import session_of
-from orchestrator.cli.options import overrides_of, requested
+from orchestrator.cli.options import Typed
 from orchestrator.cli.output import (
     EXIT_BY_DECISION,
     EXIT_SIGNAL,
@@ -50,32 +49,32 @@ VIEWER_SECONDS = 30.0  # for its last lines
 VIEWER = (sys.executable, "-P", "-m", "orchestrator.look.terminal")
 
 
-def search(context: Context) -> None:
+def search(typed: Typed) -> None:
     """Carry out a search, or with `run` whatever a file describes. The same command resumes.
 
     Writes a run, RUNS_DIR/PHASE/ID: its ledger, reports, and the files of each evaluation.
     """
-    config = requested(context, None if context.info_name == "run" else context.info_name)
-    overrides, slots = overrides_of(context), slots_of(config)
+    config, overrides = typed.request, typed.overrides
+    slots = slots_of(config)
     if config.campaign is not None:
         if overrides:
             raise ValueError(f"--override {overrides[0][0]}: no rule pauses a campaign")
-        _campaign(context, config, slots)
+        _campaign(typed, config, slots)
     elif config.search.tier is None:
         raise ValueError(
             "--tier: say how much to spend: min, target or max, or search.tier in a file. "
             "The command plan shows what each costs"
         )
     else:
-        with conducting(context, config) as (session, live):
+        with conducting(typed, config) as (session, live):
             live.finish(carry_out_search(session, config, slots, overrides), session)
 
 
-def _campaign(context: Context, config: Config, slots: Devices) -> None:
+def _campaign(typed: Typed, config: Config, slots: Devices) -> None:
     campaign, assumed = campaign_from(config), config.evaluation.assume_eval_seconds
     slots = resized(slots, campaign.workers(slots.count))
     known = None if assumed is None else Calibration(assumed_seconds=assumed)
-    with conducting(context, config) as (session, live):
+    with conducting(typed, config) as (session, live):
         seconds = campaign.stagger_seconds
         pace = Staggered(seconds, session.clock.monotonic) if seconds else None
         matrix = campaign_matrix(config, campaign)
@@ -176,10 +175,9 @@ class Output:
 
 
 @contextmanager
-def conducting(context: Context, config: Config) -> Iterator[tuple[Session, Output]]:
+def conducting(typed: Typed, config: Config) -> Iterator[tuple[Session, Output]]:
     """Yield a session and its output."""
-    as_json = bool(context.params["as_json"])
-    live = Output(sys.stderr if as_json else sys.stdout, as_json)
+    live = Output(sys.stderr if typed.as_json else sys.stdout, typed.as_json)
     stop = Stop(config.backend.drain_seconds, live.announce).install()
     session = session_of(config, live.observe, live.say, stop)
     session.look = live.look

@@ -77,7 +77,7 @@ def test_a_knob_says_how_far_it_moved(confirmed: Path, told: Told) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ("other", "no run 'other' in artifacts/cmaes"),
+        ("other", "no search 'other' in artifacts/cmaes"),
         ("--as flags", "sphere takes no arguments"),
         ("--as toml", "sphere has no settings for another baseline"),
     ],
