@@ -32,7 +32,7 @@ from orchestrator.execution import Insisted, processes
 CONFIG, STARTED, METRICS = "config.json", "started.json", "metrics.jsonl"
 MEASUREMENT, SUMMARY, LOCK = "measurement.json", "summary.json", "supervisor.lock"
 LARGEST_FILE_BYTES = 1_000_000  # a longer one is not believed
-KILL_SECONDS = 1.0  # how long one check waits for killed processes to disappear
+KILL_SECONDS = 1.0  # for killed processes to disappear
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -249,30 +249,27 @@ def locked(directory: Path, wait_seconds: float = 0.0) -> Iterator[bool]:
         os.close(descriptor)
 
 
-def signal_supervisor(directory: Path, signum: signal.Signals) -> None:
-    """Signal the attempt's supervisor if it runs on this machine."""
+def kill_supervisor(directory: Path) -> None:
+    """Kill the attempt's supervisor if it runs on this machine, also a stopped one."""
     started = read(Started, directory / STARTED)
     if started and processes.is_alive_here(started):
-        processes.send([started.pid], signum)
+        processes.send([started.pid], signal.SIGKILL)
 
 
-def end_if_abandoned(attempt: Attempt, seconds: float, *, may_still_start: bool) -> Outcome | None:
+def end_if_abandoned(attempt: Attempt, seconds: float) -> Outcome | None:
     """Return the outcome of an attempt without a supervisor; None while it has one.
 
-    If its supervisor died, its processes are killed, then it gets the summary `lost` with that
+    If there is none yet, its processes are killed, then it gets the summary `lost` with that
     duration. A supervisor that starts late finds the summary and launches nothing.
     """
-    directory = attempt.directory
-    with locked(directory) as is_unsupervised:
+    with locked(attempt.directory, KILL_SECONDS) as is_unsupervised:
         if not is_unsupervised:
             return None
         if outcome := read_summary(attempt):
             return outcome
-        if may_still_start and not (directory / STARTED).exists():
-            return None
         if not processes.kill_marked(attempt.attempt_id, KILL_SECONDS):
             return None
-        return write_summary(directory, lost(attempt, "its supervisor is gone", seconds))
+        return write_summary(attempt.directory, lost(attempt, "its supervisor is gone", seconds))
 
 
 def recover(attempt: Attempt, wait_seconds: float) -> Outcome:
@@ -289,14 +286,14 @@ def recover(attempt: Attempt, wait_seconds: float) -> Outcome:
         return lost(attempt, "it was never started", 0.0)
     with locked(directory, wait_seconds) as has_ended:
         if not has_ended:
-            signal_supervisor(directory, signal.SIGKILL)
+            kill_supervisor(directory)
         processes.kill_marked(attempt.attempt_id)
     with locked(directory, wait_seconds):
         config = read(Attempt, directory / CONFIG)
     is_of_this_boot = config is not None and config.owner.boot_id == processes.boot_id()
     is_unborn = is_of_this_boot and not (directory / STARTED).exists()
     seconds = 0.0 if is_unborn else attempt.limits.reserve_ms / 1000
-    outcome = end_if_abandoned(attempt, seconds, may_still_start=False)
+    outcome = end_if_abandoned(attempt, seconds)
     return outcome or lost(attempt, "its supervisor is alive, perhaps elsewhere", seconds)
 
 

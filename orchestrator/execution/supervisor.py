@@ -17,16 +17,16 @@ import os
 import resource
 import select
 import signal
+import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
+from typing import Any
 
-from budgets.events import Owner, Status
+from budgets.events import Status
 from budgets.formatting import in_bytes
 from objectives import process as kernel
 from objectives.secrets import redacted
@@ -56,6 +56,10 @@ ORPHAN_GRACE_SECONDS = 1.0  # when nothing waits for the result any more
 DROPPED = b"\n[... output dropped ...]\n"
 
 
+CANCEL = b"c"
+"""What an executor sends to a supervisor so that it ends its attempt."""
+
+
 class Lease:
     """A deadline that an executor shares with its supervisors through an inherited descriptor.
 
@@ -81,92 +85,62 @@ def lease_deadline(descriptor: int) -> float:
     return float(os.pread(descriptor, 32, 0) or 0.0)
 
 
-@dataclass(frozen=True)
-class Supervision:
-    """What all supervisors of one executor have in common."""
-
-    notify: int  # a supervisor writes the attempt's directory to it at the end
-    lifeline: int  # the read end of a pipe; only the executor's process holds the write end
-    lease: int | None  # descriptor of a `Lease`
-    threads: int
-    host: str  # part of a device's name on a cluster; empty elsewhere
-
-    def why_unwanted(self, owner: Owner) -> str:
-        """Return why an attempt's result can no longer be used; empty while it can."""
-        if self.lease is not None and time.monotonic() > lease_deadline(self.lease):
-            return "the orchestrator has not renewed its lease"
-        lifeline = select.poll()
-        lifeline.register(self.lifeline, 0)
-        if lifeline.poll(0):
-            return "the executor's process is gone"
-        if processes.owner_is_gone(owner):
-            return "the orchestrator's process is gone"
-        return ""
-
-
-def serve(preload: str, common: str) -> None:
+def serve(preload: str) -> None:
     """Fork one supervisor per request until stdin is closed. In the supervisor: supervise, exit.
 
-    A request is a line of JSON: the attempt's directory, whose `config.json` is on disk, and a GPU.
+    With a request comes the supervisor's end of its line to the executor.
     """
-    answer = os.dup(1)
-    os.dup2(2, 1)  # whatever the modules print
     for name in filter(None, preload.split(",")):
         importlib.import_module(name)
     gc.collect()
     gc.freeze()  # keeps the forks from copying every page at their first collection
-    with suppress(BrokenPipeError):  # a module that printed was taken for ready
-        os.write(answer, b"ready")
-    os.close(answer)
     # The kernel reaps the supervisors, also where process 1 never does.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    requests = socket.socket(fileno=0)
+    requests.send(b"ready")
     try:
-        for line in sys.stdin.buffer:
-            if os.fork() == 0:
-                os.setsid()
-                os.dup2(os.open(os.devnull, os.O_RDWR), 0)  # requests are for the server alone
-                directory, gpu_id = json.loads(line)
-                supervise(Path(directory), gpu_id, Supervision(**json.loads(common)))
-                break
+        while (request := socket.recv_fds(requests, 1 << 16, 1))[0]:
+            with socket.socket(fileno=request[1][0]) as line:
+                if os.fork() == 0:
+                    os.setsid()
+                    os.dup2(os.open(os.devnull, os.O_RDWR), 0)  # requests are for the server alone
+                    supervise(line, json.loads(request[0]))
+                    break
     finally:  # a supervisor never returns to the loop, whatever it raises
-        sys.stdout.flush()
         if sys.exc_info()[0] is not None:
             traceback.print_exc()
         os._exit(0)
 
 
-def supervise(directory: Path, gpu_id: str | None, common: Supervision) -> None:
-    """Run the attempt whose `config.json` is in the directory, from the marker to the summary.
+def supervise(line: socket.socket, request: dict[str, Any]) -> None:
+    """Run an attempt from the marker to the summary; the caller then closes the line.
 
-    In the end it writes the directory to `notify`, also if the attempt could not be started.
+    The request is the attempt's directory, whose `config.json` is on disk, and fields of `Watch`.
     """
-    began = time.monotonic()
+    began, directory = time.monotonic(), Path(request.pop("directory"))
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # with the server's setting nothing can be reaped
     for signum in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTSTP):
         signal.signal(signum, signal.SIG_IGN)
     processes.adopt_orphans()
-    try:
-        if attempt := read(Attempt, directory / CONFIG):
-            watch = Watch(attempt, partial(common.why_unwanted, attempt.owner), began)
-            signal.signal(signal.SIGTERM, watch.cancel)  # may come as soon as there is a marker
-            with locked(directory, LOCK_WAIT_SECONDS) as is_mine:
-                if is_mine and not (directory / SUMMARY).exists():
-                    watch.carry_out(gpu_id, common.threads, device_name(gpu_id, common.host))
-    finally:
-        with suppress(BrokenPipeError):  # the executor is gone
-            os.write(common.notify, f"{directory}\n".encode())
+    if attempt := read(Attempt, directory / CONFIG):
+        watch = Watch(attempt, line, began, **request)
+        signal.signal(signal.SIGTERM, watch.end)  # may come as soon as there is a marker
+        with locked(directory, LOCK_WAIT_SECONDS) as is_mine:
+            if is_mine and not (directory / SUMMARY).exists():
+                watch.carry_out()
 
 
 @dataclass
 class Watch:
-    """One trainer and its tree, from the fork to the last reaped process.
-
-    `why_unwanted` returns why the result can no longer be used, or an empty text.
-    """
+    """One trainer and its tree, from the fork to the last reaped process."""
 
     attempt: Attempt
-    why_unwanted: Callable[[], str]
+    line: socket.socket  # to the executor, which alone holds the other end
     began: float
+    gpu_id: str | None = None
+    threads: int = 1
+    host: str = ""
+    lease: int | None = None  # descriptor of a `Lease`
     violation: tuple[Status, str] | None = None
     trainer: int = 0
     exit_code: int | None = None  # of the trainer; negative for a signal
@@ -176,19 +150,19 @@ class Watch:
     _changed: list[int] = field(default_factory=list)  # when logs and heartbeats last changed
     _oom_kills_before: int = field(default_factory=kernel.oom_kills)
 
-    def carry_out(self, gpu_id: str | None, threads: int, device: str) -> None:
+    def carry_out(self) -> None:
         """Start the evaluation and return when it has ended and its summary is written."""
         # The marker is on disk before the owner is checked: if the owner is dead and there is no
         # marker, nothing was and nothing will be launched.
-        write_started(self.attempt, device)
-        self.check_liveness()
+        write_started(self.attempt, device_name(self.gpu_id, self.host))
+        self.check_wanted()
         if self.violation is None:
             self.logs = open_logs(self.attempt.directory)
-            self._watch(fork_trainer(self.attempt, gpu_id, threads, *self.logs))
+            self._watch(fork_trainer(self.attempt, self.gpu_id, self.threads, *self.logs))
         is_over = self.kill_tree(self.attempt.limits.grace_seconds)
         for log in self.logs:
             shorten(log, self.attempt.limits.log_bytes)
-        outcome = self.outcome(device)
+        outcome = self.outcome()
         if not is_over:  # a process waits in the kernel for something that hangs
             self.kill_tree(math.inf)
         write_summary(self.attempt.directory, outcome)
@@ -211,19 +185,25 @@ class Watch:
         while self.exit_code is None and time.monotonic() < deadline:
             self._sleep(end)
 
-    def cancel(self, *_: object) -> None:
-        """End the attempt as cancelled. A signal handler; who sent the signal is not known."""
-        self._violate(Status.CANCELLED, "its supervisor was told to end (SIGTERM)")
+    def end(self, *_: object) -> None:
+        """End the attempt as lost. A signal handler: the executor would use the line."""
+        self._violate(Status.LOST, "its supervisor was told to end (SIGTERM)")
 
-    def check_liveness(self) -> None:
-        """End the attempt if its result can no longer be used."""
-        if why := self.why_unwanted():
-            self._violate(Status.LOST, why)
+    def check_wanted(self) -> None:
+        """End the attempt if its executor says so, or its result can no longer be used."""
+        if self.lease is not None and time.monotonic() > lease_deadline(self.lease):
+            self._violate(Status.LOST, "the orchestrator has not renewed its lease")
+        if select.select([self.line], [], [], 0)[0]:
+            if self.line.recv(1) == CANCEL:
+                self._violate(Status.CANCELLED, "cancelled by the orchestrator")
+            self._violate(Status.LOST, "the executor's process is gone")
+        if processes.owner_is_gone(self.attempt.owner):
+            self._violate(Status.LOST, "the orchestrator's process is gone")
 
     def _sleep(self, end: int) -> None:
         """Sleep until the trainer ends, at most a moment; reap."""
         select.select([end], [], [], TICK_SECONDS)
-        self.check_liveness()  # first: this process may have slept much longer than asked
+        self.check_wanted()  # first: this process may have slept much longer than asked
         self._reap()
         for log in self.logs:
             shorten(log, self.attempt.limits.log_bytes)
@@ -258,7 +238,7 @@ class Watch:
             self._time_out(f"stalled: no output or heartbeat for {limits.stall_seconds:g} s")
 
     def _time_out(self, cause: str) -> None:
-        self.check_liveness()  # again: if this process was stopped meanwhile, it is not a timeout
+        self.check_wanted()  # again: if this process was stopped meanwhile, it is not a timeout
         self._violate(Status.TIMEOUT, cause)
 
     def _violate(self, status: Status, cause: str) -> None:
@@ -279,7 +259,7 @@ class Watch:
             pause = min(1.2 * pause, TICK_SECONDS)
         return True
 
-    def outcome(self, device: str) -> Outcome:
+    def outcome(self) -> Outcome:
         """Return how the attempt ended. Call it after `kill_tree`."""
         status, cause, report = self._ending()
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -291,7 +271,7 @@ class Watch:
             report,
             cpu_seconds=usage.ru_utime + usage.ru_stime,
             peak_memory_bytes=self.peak_memory_bytes,
-            device=device,
+            device=device_name(self.gpu_id, self.host),
         )
 
     def _ending(self) -> tuple[Status, str, Report | None]:

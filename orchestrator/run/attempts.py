@@ -62,16 +62,11 @@ class Run:
         for observe in self.observers:
             observe(self.state, record.event)
 
-    def take(self, outcome: Outcome, *, may_be_cancelled: bool = False) -> None:
-        """Settle the attempt of this outcome; do nothing if it is settled already.
-
-        A cancelled attempt counts as lost unless this orchestrator may have cancelled it.
-        """
+    def take(self, outcome: Outcome) -> None:
+        """Settle the attempt of this outcome; do nothing if it is settled already."""
         for attempt in self.state.running_attempts():
             if attempt_id(self.state, attempt.reserved) == outcome.attempt_id:
                 end = settled(attempt.reserved, outcome)
-                if end.status is Status.CANCELLED and not may_be_cancelled:
-                    end = end.model_copy(update={"status": Status.LOST})
                 return self.record(self._excused(judged(self.state, end)))
         return None
 

@@ -184,7 +184,7 @@ class Loop:
         """Settle what ends within WAIT_SECONDS."""
         self.look(self.run)
         for outcome in self.executor.wait(WAIT_SECONDS):
-            self.run.take(outcome, may_be_cancelled=self.stop.requested)
+            self.run.take(outcome)
         for pace in self.paces:
             pace.look(self.run.state)
 

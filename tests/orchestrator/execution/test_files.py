@@ -116,8 +116,7 @@ def test_a_supervisor_that_does_not_end_is_killed_after_the_wait(
 def test_an_abandoned_attempt_is_ended_once_and_for_all(make_attempt: Make) -> None:
     attempt = make_attempt()
     api.write_config(attempt)
-    assert end_if_abandoned(attempt, 1.0, may_still_start=True) is None
-    ended = end_if_abandoned(attempt, 2.0, may_still_start=False)
+    ended = end_if_abandoned(attempt, 2.0)
     assert ended is not None
     assert (ended.status, ended.seconds) == (Status.LOST, 2.0)
-    assert end_if_abandoned(attempt, 9.0, may_still_start=True) == ended
+    assert end_if_abandoned(attempt, 9.0) == ended

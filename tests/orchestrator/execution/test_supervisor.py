@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -16,7 +17,7 @@ from orchestrator.execution import api, local, processes, supervisor
 from orchestrator.execution.api import MEASUREMENT, Attempt, Outcome, Report, write_model
 from orchestrator.execution.devices import make_devices
 from orchestrator.execution.local import LocalExecutor
-from orchestrator.execution.supervisor import Lease, Supervision, Watch, lease_deadline
+from orchestrator.execution.supervisor import Lease, Watch, lease_deadline
 from tests.orchestrator.execution.conftest import (
     NASTY,
     TWO,
@@ -121,16 +122,13 @@ def test_an_attempt_that_another_has_already_is_not_begun(
 
 def supervised(attempt: Attempt) -> None:
     """Hand it to a supervisor of our own, and wait for its end."""
-    (heard, notify), (lifeline, alive) = os.pipe(), os.pipe()
-    if (pid := os.fork()) == 0:
-        os.close(alive)
-        with suppress(BaseException):
-            common = supervisor.Supervision(notify, lifeline, None, 1, "")
-            supervisor.supervise(attempt.directory, None, common)
-        os._exit(0)
-    os.waitpid(pid, 0)
-    for descriptor in (heard, notify, lifeline, alive):
-        os.close(descriptor)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        if (pid := os.fork()) == 0:
+            with suppress(BaseException):
+                supervisor.supervise(theirs, {"directory": str(attempt.directory)})
+            os._exit(0)
+        os.waitpid(pid, 0)
 
 
 @pytest.mark.parametrize(
@@ -171,19 +169,26 @@ def test_a_lease_is_extended_by_what_was_heard_lately(lease: Lease) -> None:
     assert lease_deadline(lease.descriptor) == now + 5.0
 
 
-def test_a_result_is_unwanted_without_the_lease_the_lifeline_or_the_owner(lease: Lease) -> None:
-    reader, writer = os.pipe()
-    owner = processes.this_owner()
-    leased = Supervision(-1, reader, lease.descriptor, 1, "")
-    assert leased.why_unwanted(owner) == "the orchestrator has not renewed its lease"
+def test_a_result_is_unwanted_without_the_lease_the_executor_or_the_owner(
+    lease: Lease, make_attempt: Make
+) -> None:
+    stranger = processes.this_owner().model_copy(update={"start_ticks": 1})
+    ours, theirs = socket.socketpair()
+
+    def violated(owner: Owner | None = None) -> tuple[Status, str] | None:
+        watch = Watch(make_attempt(owner=owner), theirs, 0.0, lease=lease.descriptor)
+        watch.check_wanted()
+        return watch.violation
+
+    assert violated() == (Status.LOST, "the orchestrator has not renewed its lease")
     lease.extend(time.monotonic())
-    assert leased.why_unwanted(owner) == ""
-    stranger = owner.model_copy(update={"start_ticks": 1})
-    unleased = Supervision(-1, reader, None, 1, "")
-    assert unleased.why_unwanted(stranger) == "the orchestrator's process is gone"
-    os.close(writer)
-    assert leased.why_unwanted(owner) == "the executor's process is gone"
-    os.close(reader)
+    assert violated() is None
+    assert violated(stranger) == (Status.LOST, "the orchestrator's process is gone")
+    ours.send(supervisor.CANCEL)
+    assert violated() == (Status.CANCELLED, "cancelled by the orchestrator")
+    ours.close()
+    assert violated() == (Status.LOST, "the executor's process is gone")
+    theirs.close()
 
 
 # What a watch makes of its end
@@ -205,8 +210,10 @@ def test_a_result_counts_unless_its_evaluation_broke_a_limit(
     measured = Measurement(score=1.5)
     report = Report(attempt_id=attempt.attempt_id, status=Status.OK, measurement=measured)
     write_model(attempt.directory / MEASUREMENT, report)
-    watch = Watch(attempt, lambda: "unwanted", began, (violation, "why"), trainer=1)
-    outcome = watch.outcome("cpu")
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        watch = Watch(attempt, theirs, began, violation=(violation, "why"), trainer=1)
+        outcome = watch.outcome()
     assert outcome.status is (Status.OK if counts else violation)
     assert outcome.measurement == (measured if counts else None)
 
@@ -217,8 +224,11 @@ def test_a_limit_that_passed_while_nobody_wanted_the_result_is_no_timeout(
 ) -> None:
     """The lease may have run out since it was looked at: this process may have been stopped."""
     attempt = make_attempt(**limits)
-    watch = Watch(attempt, lambda: "its lease has run out", time.monotonic() - 5.0)
-    watch._check()
+    ours, theirs = socket.socketpair()
+    ours.close()
+    with theirs:
+        watch = Watch(attempt, theirs, time.monotonic() - 5.0)
+        watch._check()
     assert watch.violation is not None
     assert watch.violation[0] is Status.LOST
 
