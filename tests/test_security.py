@@ -195,7 +195,7 @@ def test_the_live_view_is_not_steered_by_what_evaluations_say(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Complaining.told = 4 * 4  # so that escapes come first
-    monkeypatch.setattr(Engine, "executor", lambda self, slots, objective, name: Complaining(slots))
+    monkeypatch.setattr(Engine, "executor", lambda self, slots, objective: Complaining(slots))
 
     answer = command(*SPHERE)
 

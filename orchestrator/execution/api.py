@@ -280,17 +280,13 @@ def recover(attempt: Attempt, wait_seconds: float) -> Outcome:
     itself when its owner is dead, then kills what is left. The caller holds the ledger's lock, so
     the owner cannot submit anything more.
     """
-    directory = attempt.directory
-    files = [directory / name for name in (CONFIG, STARTED, SUMMARY)]
-    if directory.is_dir() and not any(file.exists() for file in files):
-        return lost(attempt, "it was never started", 0.0)
+    directory, is_there = attempt.directory, attempt.directory.is_dir()
     with locked(directory, wait_seconds) as has_ended:
         if not has_ended:
             kill_supervisor(directory)
         processes.kill_marked(attempt.attempt_id)
-    with locked(directory, wait_seconds):
-        config = read(Attempt, directory / CONFIG)
-    is_of_this_boot = config is not None and config.owner.boot_id == processes.boot_id()
+    config = read(Attempt, directory / CONFIG)
+    is_of_this_boot = config.owner.boot_id == processes.boot_id() if config else is_there
     is_unborn = is_of_this_boot and not (directory / STARTED).exists()
     seconds = 0.0 if is_unborn else attempt.limits.reserve_ms / 1000
     outcome = end_if_abandoned(attempt, seconds)

@@ -20,10 +20,6 @@ from objectives.api import Objective
 from orchestrator.execution.api import Executor
 
 ExecutorKind = Literal["ray", "local", "inline"]
-PACKAGES = {name: name for name in ("cma", "numpy", "ray", "torch")}
-PACKAGES |= {"orchestrator": "cmaes-orchestrator"}
-"""Packages whose versions the ledger records, if they are installed."""
-
 HOST_MEMORY_SHARE = 0.9  # of the machine's memory, for all evaluations together
 QUERY_SECONDS = 20.0  # longest wait for nvidia-smi
 LEFTOVER_MIB = 1024
@@ -140,23 +136,18 @@ class Engine:
         """
         offered = self.offer() if offered is None else offered
         kind: Kind = next(iter(offered), "cpu") if self.device == "auto" else self.device
-        own = offered.get(kind)
-        room, cpus = (offered[name].count if name in offered else 0 for name in (kind, "cpu"))
-        if kind == "cpu":
-            threads = self.threads or 1
-            count = self.workers or max(1, cpus // threads)
-            wanted, unit = count * threads, "CPU"
-        else:
-            count = self.workers or room or 1
-            threads = self.threads or max(1, cpus // count)
-            wanted, unit = count, "GPU"
-        if own is None or wanted > room:
+        own, cpus = offered.get(kind), offered.get("cpu")
+        room = own.count if own else 0
+        each, unit = (self.threads or 1, "CPU") if kind == "cpu" else (1, "GPU")  # of a slot
+        count = self.workers or max(1, room // each)
+        if own is None or count * each > room:
             where = "this machine" if self.address is None else "the Ray cluster"
             raise ValueError(
-                f"{counted(wanted, unit)} asked for, but {where} offers {room}; "
+                f"{counted(count * each, unit)} asked for, but {where} offers {room}; "
                 f"ask for fewer devices or threads"
             )
-        return make_devices(count, kind, own.name, threads)
+        share = 1 if kind == "cpu" or cpus is None else max(1, cpus.count // count)
+        return make_devices(count, kind, own.name, self.threads or share)
 
     def offer(self) -> dict[Kind, Devices]:
         """Return the devices of the cluster at `address`, or what this process may use here.
@@ -172,7 +163,7 @@ class Engine:
 
         return cluster_offer(self.address)
 
-    def executor(self, slots: Devices, objective: Objective, name: str) -> Executor:
+    def executor(self, slots: Devices, objective: Objective) -> Executor:
         """Return the executor; enter it to start it."""
         if self.kind == "inline":
             from orchestrator.execution.inline import InlineExecutor
@@ -184,7 +175,7 @@ class Engine:
             return LocalExecutor(slots, objective.preload)
         from orchestrator.execution.ray import RayExecutor
 
-        return RayExecutor(slots, objective.preload, address=self.address, run_name=name)
+        return RayExecutor(slots, objective.preload, address=self.address)
 
 
 @cache
@@ -199,7 +190,7 @@ def versions() -> dict[str, str]:
         "python": platform.python_version(),
         "processor": cpu_name(),
     }
-    for name, package in PACKAGES.items():
+    for package in ("cma", "numpy", "ray", "torch", "cmaes-orchestrator"):
         with suppress(metadata.PackageNotFoundError):
-            found[name] = metadata.version(package)
+            found[package.removeprefix("cmaes-")] = metadata.version(package)
     return found

@@ -8,18 +8,8 @@ from typing import Self
 
 from budgets.events import Status
 from budgets.plan import Devices
-from orchestrator.execution import Insisted, processes, trainer
-from orchestrator.execution.api import (
-    Attempt,
-    Outcome,
-    Report,
-    insisted_on,
-    open_logs,
-    outcome_of,
-    write_config,
-    write_started,
-    write_summary,
-)
+from orchestrator.execution import Insisted, api, processes, trainer
+from orchestrator.execution.api import Attempt, Outcome, Report
 
 
 class InlineExecutor:
@@ -45,7 +35,7 @@ class InlineExecutor:
         return self.slots.count - len(self._queue)
 
     def submit(self, attempt: Attempt) -> None:
-        write_config(attempt)
+        api.write_config(attempt)
         self._queue.append(attempt)
 
     def wait(self, timeout_seconds: float) -> list[Outcome]:  # noqa: ARG002 - the Protocol's
@@ -53,9 +43,9 @@ class InlineExecutor:
 
     def _evaluate(self, attempt: Attempt) -> Outcome:
         began, cpu_began, device = time.monotonic(), time.process_time(), self.slots.kind
-        write_started(attempt, device)
+        api.write_started(attempt, device)
         report = self._report(attempt)
-        outcome = outcome_of(
+        outcome = api.outcome_of(
             attempt,
             report.status if report else Status.CANCELLED,
             report.cause if report else "interrupted",
@@ -65,24 +55,21 @@ class InlineExecutor:
             peak_memory_bytes=processes.resident_bytes([os.getpid()]),
             device=device,
         )
-        return write_summary(attempt.directory, outcome)
+        return api.write_summary(attempt.directory, outcome)
 
     def _report(self, attempt: Attempt) -> Report | None:
         """Return the evaluation's own report; None if a person has ended it."""
-        own, errors = os.getpid(), "backslashreplace"
-        out, err = (os.fdopen(log, "w", errors=errors) for log in open_logs(attempt.directory))
-        try:
-            with (
-                redirect_stdout(out),
-                redirect_stderr(err),
-                suppress(Insisted),
-                insisted_on(self._signals),
-            ):
-                return trainer.evaluate(attempt, self.slots.kind, self.slots.threads)
-            return None
-        finally:
-            for log in (out, err):
-                with suppress(OSError):  # a full disk
-                    log.close()
-            if os.getpid() != own:  # a copy that the objective forked would write to the ledger
-                os._exit(0)
+        own, errors, report = os.getpid(), "backslashreplace", None
+        out, err = (os.fdopen(log, "w", errors=errors) for log in api.open_logs(attempt.directory))
+        with (
+            suppress(Insisted, OSError),  # a full disk costs the log, not the evaluation
+            out,
+            err,
+            redirect_stdout(out),
+            redirect_stderr(err),
+            api.insisted_on(self._signals),
+        ):
+            report = trainer.evaluate(attempt, self.slots.kind, self.slots.threads)
+        if os.getpid() != own:  # a copy that the objective forked would write to the ledger
+            os._exit(0)
+        return report

@@ -1,6 +1,7 @@
 """The executor for this machine: each evaluation runs in a process tree of its own."""
 
 import json
+import math
 import os
 import select
 import selectors
@@ -13,25 +14,16 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from budgets.events import Status
 from budgets.failure_causes import cause_of
 from budgets.plan import Devices
 from objectives.process import MARK
-from orchestrator.execution import processes
-from orchestrator.execution.api import (
-    Attempt,
-    EngineError,
-    Outcome,
-    device_name,
-    end_if_abandoned,
-    kill_supervisor,
-    lost,
-    write_config,
-)
+from orchestrator.execution import api, processes
+from orchestrator.execution.api import Attempt, EngineError, Outcome
 from orchestrator.execution.devices import visible_gpus
-from orchestrator.execution.supervisor import CANCEL, Lease
+from orchestrator.execution.supervisor import CANCEL
 
 PROBE_SECONDS = 0.25  # between two looks at attempts that are overdue, or at GPUs
 EXIT_SECONDS = 15.0  # for all processes to end when the executor closes, beyond their own grace
@@ -55,25 +47,28 @@ Device = str | None
 class ForkServer:
     """A running fork server (`supervisor.serve`); raises EngineError if it does not get ready."""
 
-    def __init__(self, preload: Sequence[str], threads: int, host: str, lease: int | None) -> None:
+    def __init__(self, preload: Sequence[str], threads: int) -> None:
         package, modules = str(Path(__file__).parents[2]), ",".join(preload)
-        self._common = {"threads": threads, "host": host, "lease": lease}
+        self._command = [sys.executable, "-P", "-c", START, package, modules]
+        self._environment = {
+            **os.environ,
+            "OMP_NUM_THREADS": str(threads),
+            "OPENBLAS_NUM_THREADS": "1",  # a process with threads must not be forked
+            "PYTHONUNBUFFERED": "1",
+            MARK: "-" * processes.MARK_LENGTH,  # room for it
+        }
+        self._launch()
+
+    def _launch(self) -> None:
         self._requests, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
         with tempfile.TemporaryFile() as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", START, package, modules],
+                self._command,
                 stdin=theirs.fileno(),
                 stdout=output,
                 stderr=output,
-                pass_fds=[] if lease is None else [lease],
                 start_new_session=True,  # a Ctrl-C in the terminal does not reach it
-                env={
-                    **os.environ,
-                    "OMP_NUM_THREADS": str(threads),
-                    "OPENBLAS_NUM_THREADS": "1",  # a process with threads must not be forked
-                    "PYTHONUNBUFFERED": "1",
-                    MARK: "-" * processes.MARK_LENGTH,  # room for it
-                },
+                env=self._environment,
             )
             theirs.close()  # so that its end is seen
             waits = select.select([self._requests], [], [], READY_SECONDS)[0]
@@ -82,20 +77,20 @@ class ForkServer:
                 said = os.pread(output.fileno(), 1 << 20, 0).decode(errors="replace").strip()
                 raise EngineError(f"the fork server did not start:\n{said[-2000:]}")
 
-    def is_alive(self) -> bool:
-        """Return False once the server has died; it is then reaped."""
-        return self._process.poll() is None
-
-    def start(self, directory: Path, gpu_id: Device) -> socket.socket:
+    def start(self, **request: Any) -> socket.socket:
         """Request a supervisor; return the line to it, which closes when it ends or never starts.
 
-        `CANCEL` on the line asks it to end, and so does closing it.
+        See `supervisor.supervise` for the request, and `Watch.check_wanted` for the line.
         """
-        line, theirs = socket.socketpair()
-        with theirs, suppress(BrokenPipeError):
-            request = {"directory": str(directory), "gpu_id": gpu_id, **self._common}
-            content = json.dumps(request).encode()
-            socket.send_fds(self._requests, [content], [theirs.fileno()])
+        line, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
+        with theirs:
+            message = [json.dumps(request, default=str).encode()], [theirs.fileno()]
+            try:
+                socket.send_fds(self._requests, *message)
+            except ConnectionError:  # the server has died
+                self.close()
+                self._launch()
+                socket.send_fds(self._requests, *message)
         return line
 
     def close(self) -> None:
@@ -125,7 +120,7 @@ class LocalExecutor:
     """Runs each evaluation under a supervisor, on the devices of this machine.
 
     `preload` are modules that the fork server imports once; `host` is part of the names of devices
-    on a cluster. With a `lease`, evaluations end unless it is extended in time.
+    on a cluster. All evaluations end at the `deadline` (monotonic) unless it is extended in time.
 
     A GPU is examined before its first use, and again after an evaluation that did not end well. If
     it is not free within RELEASE_SECONDS, or has failed, it is withdrawn with a warning.
@@ -141,10 +136,10 @@ class LocalExecutor:
         preload: Sequence[str] = (),
         *,
         host: str = "",
-        lease: Lease | None = None,
+        deadline: float = math.inf,
     ) -> None:
         self.slots = slots
-        self._lease = lease
+        self._deadline = deadline
         self._preload = tuple(preload)
         self._host = host
         self.warnings: tuple[str, ...] = ()
@@ -158,10 +153,9 @@ class LocalExecutor:
         self._unexamined = dict.fromkeys(gpus, time.monotonic() + RELEASE_SECONDS)
         self._lines = selectors.DefaultSelector()
         self._running: list[_Running] = []
-        self._server: ForkServer | None = None
 
     def __enter__(self) -> Self:
-        self._live_server()
+        self._server = ForkServer(self._preload, self.slots.threads)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -173,13 +167,12 @@ class LocalExecutor:
                 while self._running and time.monotonic() < deadline:
                     self.wait(PROBE_SECONDS)
                 for one in self._running:  # its supervisor is stopped: kill it, then its tree
-                    kill_supervisor(one.attempt.directory)
+                    api.kill_supervisor(one.attempt.directory)
         finally:
             for one in self._running:  # supervisors that remain end by themselves
                 one.line.close()
             self._lines.close()
-            if self._server is not None:
-                self._server.close()
+            self._server.close()
 
     def free(self) -> int:
         gpus = visible_gpus() if self._unexamined else {}
@@ -202,21 +195,32 @@ class LocalExecutor:
         return len(self._free)
 
     def submit(self, attempt: Attempt) -> None:
-        write_config(attempt)
+        api.write_config(attempt)
         self.start(attempt)
 
     def start(self, attempt: Attempt) -> None:
         """Submit an attempt whose `config.json` is on disk."""
-        server, device = self._live_server(), self._free.pop(0)
-        line = server.start(attempt.directory, device)
+        device = self._free.pop(0)
+        request = {"directory": attempt.directory, "gpu_id": device, "host": self._host}
+        request |= {"threads": self.slots.threads, "deadline": self._deadline}
+        line = self._server.start(**request)
         self._running.append(_Running(attempt, device, line, time.monotonic()))
         self._lines.register(line, selectors.EVENT_READ, self._running[-1])
 
     def cancel(self) -> None:
         """Ask every attempt to end; `wait` returns their outcomes."""
+        self._tell_all(CANCEL)
+
+    def extend(self, deadline: float) -> None:
+        """Let evaluations go on until then."""
+        if deadline > self._deadline:
+            self._deadline = deadline
+            self._tell_all(repr(deadline).encode())
+
+    def _tell_all(self, what: bytes) -> None:
         for one in self._running:
-            with suppress(OSError):  # it has ended, or was asked many times
-                one.line.send(CANCEL, socket.MSG_DONTWAIT)
+            with suppress(OSError):  # it has ended, or does not listen
+                one.line.send(what, socket.MSG_DONTWAIT)
 
     def wait(self, timeout_seconds: float) -> list[Outcome]:
         deadline = time.monotonic() + timeout_seconds
@@ -225,7 +229,7 @@ class LocalExecutor:
             left = max(0.0, deadline - time.monotonic())
             for key, _ in self._lines.select(min(PROBE_SECONDS, left)):
                 one = key.data
-                if outcome := end_if_abandoned(one.attempt, one.seconds()):
+                if outcome := api.end_if_abandoned(one.attempt, one.seconds()):
                     self._release(one.device, outcome)
                     arrived.append(self._back(one, outcome))
             overdue = [one for one in self._running if one.overdue_seconds() > OVERRUN_SECONDS]
@@ -244,12 +248,12 @@ class LocalExecutor:
         """Kill its supervisor, then its tree; later it is lost, and so is its device."""
         attempt = one.attempt
         if one.overdue_seconds() <= 2 * OVERRUN_SECONDS:
-            kill_supervisor(attempt.directory)
+            api.kill_supervisor(attempt.directory)
             return None
         self._withdraw(one.device, f"processes of {attempt.attempt_id} cannot be ended there")
         cause = f"its supervisor has not ended it after {one.seconds():.0f} s"
-        name = device_name(one.device, self._host)
-        return self._back(one, lost(attempt, cause, one.seconds(), name))
+        name = api.device_name(one.device, self._host)
+        return self._back(one, api.lost(attempt, cause, one.seconds(), name))
 
     def _release(self, device: Device, outcome: Outcome) -> None:
         """Take the device back, unless the outcome shows that it has failed."""
@@ -263,12 +267,4 @@ class LocalExecutor:
 
     def _withdraw(self, device: Device, why: str) -> None:
         """Never use the device again: it failed, or an evaluation there cannot be ended."""
-        self.warnings += (f"{device_name(device, self._host)} is not used any more: {why}",)
-
-    def _live_server(self) -> ForkServer:
-        if self._server is None or not self._server.is_alive():
-            if self._server is not None:
-                self._server.close()
-            lease = self._lease.descriptor if self._lease else None
-            self._server = ForkServer(self._preload, self.slots.threads, self._host, lease)
-        return self._server
+        self.warnings += (f"{api.device_name(device, self._host)} is not used any more: {why}",)

@@ -1,11 +1,15 @@
 """The executor on a Ray cluster: one agent per node, a local executor for that node's devices.
 
 Ray places the agents, carries requests and answers, and reports when an agent has died; it retries
-and supervises nothing. A node is *lost* when its agent has died, or has been silent for so long
-that its lease has expired there (see `Lease`). Its supervisors then end what they run. Those
-attempts come back with their `summary.json`, or are charged in full at a deadline. A node that was
-only silent is used again when it answers. (If Ray's control service dies, Ray ends this process
-after about 60 s; the next session settles what ran by its files.)
+and supervises nothing. A node has a *lease*: its supervisors end what they run unless it is renewed
+in time. It is renewed with a time of the node's own clock: each step sends back the time that the
+last answer carried. So a renewal that was queued in a frozen process extends nothing, and an
+orchestrator without an answer for the length of a lease knows that it has expired there.
+
+A node is *lost* when its agent has died, or its lease has expired. Its attempts come back with
+their `summary.json`, or are charged in full at a deadline. A node that was only silent is used
+again when it answers. (If Ray's control service dies, Ray ends this process after about 60 s; the
+next session settles what ran by its files.)
 """
 
 import math
@@ -24,24 +28,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from budgets.plan import Devices
-from orchestrator.execution import Insisted, devices
-from orchestrator.execution.api import (
-    CONFIG,
-    Attempt,
-    EngineError,
-    Outcome,
-    insisted_on,
-    lost,
-    read,
-    read_summary,
-    write_config,
-)
+from orchestrator.execution import Insisted, api, devices
+from orchestrator.execution.api import Attempt, EngineError, Outcome, insisted_on
 from orchestrator.execution.local import EXIT_SECONDS, LocalExecutor
-from orchestrator.execution.supervisor import Lease
 
 START_SECONDS = 240.0  # for all agents and their fork servers
 LEASE_SECONDS = 60.0  # without a step: a node ends what it runs
-SILENT_SECONDS = 30.0  # without an answer: nothing is started on that node
 MARGIN_SECONDS = 10.0  # beyond lease and grace, until a silent node is lost
 STEP_SECONDS = 0.1  # how long a step waits for outcomes
 LOOK_SECONDS = 0.25  # longest wait for an answer before files and silent nodes are checked
@@ -55,9 +47,9 @@ class Answer:
     """An agent's answer to a step."""
 
     host: str
-    clock: float  # of this machine; see `Lease`
+    clock: float  # of that machine
     outcomes: list[Outcome]  # of the wanted attempts
-    free: int | None  # devices; None when all of them have been withdrawn
+    usable: int | None  # devices, free or in use for these; None when all have been withdrawn
     warnings: tuple[str, ...]  # all so far
 
 
@@ -69,9 +61,8 @@ class Agent:
     """
 
     def __init__(self, slots: Devices, preload: tuple[str, ...], lease_seconds: float) -> None:
-        self._host, self._lease = platform.node(), Lease(lease_seconds)
-        self._local = LocalExecutor(slots, preload, host=self._host, lease=self._lease)
-        self._local.__enter__()
+        self._host, self._lease_seconds = platform.node(), lease_seconds
+        self._local = LocalExecutor(slots, preload, host=self._host, deadline=0.0).__enter__()
         self._taken: set[str] = set()  # ids of attempts
         self._ended: dict[str, Outcome] = {}
 
@@ -81,11 +72,11 @@ class Agent:
         `wanted` are directories by id. An attempt whose request was queued until the lease had
         expired is ended by its supervisor. Raises EngineError if its files cannot be read here.
         """
-        self._lease.extend(heard_at)
+        self._local.extend(heard_at + self._lease_seconds)
         for name in [name for name in wanted if name not in self._taken]:
-            if (attempt := read(Attempt, wanted[name] / CONFIG)) is None:
+            if (attempt := api.read(Attempt, wanted[name] / api.CONFIG)) is None:
                 raise EngineError(
-                    f"{self._host} cannot read {wanted[name] / CONFIG}: the run's directory "
+                    f"{self._host} cannot read {wanted[name] / api.CONFIG}: the run's directory "
                     "must be on storage that all nodes share. Give one with --runs-dir"
                 )
             self._taken.add(name)
@@ -97,11 +88,11 @@ class Agent:
         self._ended = {name: one for name, one in self._ended.items() if name in wanted}
         if not self._ended:  # `wait` returns at once when nothing is running
             time.sleep(max(0.0, began + STEP_SECONDS - time.monotonic()))
-        free: int | None = None
+        usable: int | None = None
         with suppress(EngineError):
-            free = self._local.free()
+            usable = self._local.free() + len(wanted) - len(self._ended)
         outcomes = list(self._ended.values())
-        return Answer(self._host, time.monotonic(), outcomes, free, self._local.warnings)
+        return Answer(self._host, time.monotonic(), outcomes, usable, self._local.warnings)
 
 
 @dataclass(eq=False)
@@ -112,17 +103,16 @@ class _Node:
     count: int  # of its slots
     call: Any = None  # Ray's reference to the answer of the current step
     host: str = ""
-    free: int | None = 0  # devices; None when none is left
+    usable: int | None = 0  # devices for `running` and more; None when none is left
     running: dict[str, Attempt] = field(default_factory=dict)  # by id
-    sent: dict[str, Path] = field(default_factory=dict)  # those that the current step has named
     heard_at: float = -math.inf  # time of the last answer
     heard_clock: float = -math.inf  # the agent's clock in it
     is_lost: bool = False
 
     @property
-    def is_open(self) -> bool:
-        """Whether attempts can start there: a free device, and an answer lately."""
-        return bool(self.free) and time.monotonic() - self.heard_at < SILENT_SECONDS
+    def free(self) -> int:
+        """How many attempts can start there."""
+        return 0 if self.is_lost else max(0, (self.usable or 0) - len(self.running))
 
     def is_overdue(self) -> bool:
         """Whether it has been silent for so long that its lease has ended all that ran there."""
@@ -132,18 +122,13 @@ class _Node:
 
     def step(self, *, cancel: bool) -> None:
         if self.call is None and self.agent is not None:
-            self.sent = {name: attempt.directory for name, attempt in self.running.items()}
-            self.call = self.agent.step.remote(self.heard_clock, self.sent, cancel)
+            wanted = {name: attempt.directory for name, attempt in self.running.items()}
+            self.call = self.agent.step.remote(self.heard_clock, wanted, cancel)
 
     def hear(self, answer: Answer) -> list[Outcome]:
-        """Update from an answer; return the new outcomes.
-
-        Attempts taken since its step was sent need a device too.
-        """
+        """Update from an answer; return the new outcomes."""
         self.host, self.heard_at, self.heard_clock = answer.host, time.monotonic(), answer.clock
-        self.free, self.is_lost = answer.free, False
-        if self.free is not None:
-            self.free = max(0, self.free - len(self.running.keys() - self.sent.keys()))
+        self.usable, self.is_lost = answer.usable, False
         return [one for one in answer.outcomes if self.running.pop(one.attempt_id, None)]
 
 
@@ -160,12 +145,10 @@ class RayExecutor:
         slots: Devices,
         preload: Sequence[str] = (),
         address: str | None = None,
-        *,
-        run_name: str = "run",
     ) -> None:
         self.slots = slots
         self.warnings: tuple[str, ...] = ()
-        self._connection = connected(address, run_name)
+        self._connection = connected(address)
         self._preload = tuple(preload)
         self._nodes: list[_Node] = []
         self._arrived: list[Outcome] = []
@@ -195,28 +178,27 @@ class RayExecutor:
 
     def free(self) -> int:
         self._collect(0.0)  # no new step: what is submitted now goes with the next one
-        if not (self._in_flight() or self._arrived or any(node.is_open for node in self._nodes)):
-            if all(node.is_lost or node.free is None for node in self._nodes):
+        if not (self._in_flight() or self._arrived or any(node.free for node in self._nodes)):
+            if all(node.is_lost or node.usable is None for node in self._nodes):
                 raise EngineError(
                     f"no device of the cluster is left to evaluate on. {'; '.join(self.warnings)}. "
                     f"Run the same command again when that is fixed. {RAY_LOOK}"
                 )
             self._step_all(LOOK_SECONDS)
-        return sum(node.free or 0 for node in self._nodes if node.is_open)
+        return sum(node.free for node in self._nodes)
 
     def submit(self, attempt: Attempt) -> None:
-        write_config(attempt)
-        node = max(self._nodes, key=lambda node: (node.is_open, node.free or 0))
+        api.write_config(attempt)
+        node = max(self._nodes, key=lambda node: node.free)
         assert node.free, "submit needs a free slot"
-        node.free -= 1
         node.running[attempt.attempt_id] = attempt
 
     def wait(self, timeout_seconds: float) -> list[Outcome]:
         deadline = time.monotonic() + timeout_seconds
         while True:
-            left = deadline - time.monotonic()
-            self._step_all(max(0.0, min(left, LOOK_SECONDS)) if self._in_flight() else 0.0)
-            if self._arrived or not self._in_flight() or left <= 0:
+            left = max(0.0, deadline - time.monotonic())
+            self._step_all(min(left, LOOK_SECONDS) if self._in_flight() else 0.0)
+            if self._arrived or not (self._in_flight() and left):
                 break
         arrived, self._arrived = self._arrived, []
         return arrived
@@ -270,15 +252,15 @@ class RayExecutor:
                 f"node {node.host} is lost ({why}), with {node.count} of {self.slots.count} slots; "
                 f"{left} go on (ray status)",
             )
-        node.free, node.is_lost = 0, True
+        node.is_lost = True
 
     def _settle(self, node: _Node, *, is_overdue: bool) -> None:
         """Return a lost node's attempts by their summaries, or charge them at its deadline."""
         for name, attempt in list(node.running.items()):
-            outcome = read_summary(attempt)
+            outcome = api.read_summary(attempt)
             if outcome is None and is_overdue:
                 cause = f"node {node.host} is lost: what it took there is not known"
-                outcome = lost(attempt, cause, attempt.limits.reserve_ms / 1000)
+                outcome = api.lost(attempt, cause, attempt.limits.reserve_ms / 1000)
             if outcome is not None:
                 self._arrived.append(outcome)
                 del node.running[name]
@@ -343,7 +325,7 @@ def placed(slots: Devices) -> Counter[str]:
 
 def cluster_offer(address: str | None = None) -> dict[devices.Kind, Devices]:
     """Return the devices of the cluster at `address` (see `RayExecutor`). Raises EngineError."""
-    with connected(address, "offer"):
+    with connected(address):
         resources = _ray().cluster_resources()
     prefix, gpus = "accelerator_type:", int(resources.get("GPU", 0))
     kinds = sorted(name.removeprefix(prefix) for name in resources if name.startswith(prefix))
@@ -351,7 +333,7 @@ def cluster_offer(address: str | None = None) -> dict[devices.Kind, Devices]:
 
 
 @contextmanager
-def connected(address: str | None, namespace: str) -> Iterator[None]:
+def connected(address: str | None) -> Iterator[None]:
     """Join the cluster or start one here; leave or end it afterwards. Raises EngineError.
 
     Does nothing if this process has joined one already.
@@ -360,7 +342,7 @@ def connected(address: str | None, namespace: str) -> Iterator[None]:
     if "ray" in sys.modules and _ray().is_initialized():
         yield
         return
-    options: dict[str, Any] = {"namespace": namespace, "log_to_driver": False}
+    options: dict[str, Any] = {"log_to_driver": False}
     _check_network(address)
     if address == "local":
         set_environment(own_token=True)

@@ -30,27 +30,10 @@ from budgets.events import Status
 from budgets.formatting import in_bytes
 from objectives import process as kernel
 from objectives.secrets import redacted
-from orchestrator.execution import processes
-from orchestrator.execution.api import (
-    CONFIG,
-    MEASUREMENT,
-    METRICS,
-    SUMMARY,
-    Attempt,
-    Outcome,
-    Report,
-    device_name,
-    locked,
-    open_logs,
-    outcome_of,
-    read,
-    read_own,
-    write_started,
-    write_summary,
-)
+from orchestrator.execution import api, processes
+from orchestrator.execution.api import Attempt, Outcome, Report
 from orchestrator.execution.trainer import fork_trainer
 
-LOCK_WAIT_SECONDS = 10.0
 TICK_SECONDS = 0.1  # between two looks at the limits; the end of the trainer wakes it earlier
 ORPHAN_GRACE_SECONDS = 1.0  # when nothing waits for the result any more
 DROPPED = b"\n[... output dropped ...]\n"
@@ -58,31 +41,6 @@ DROPPED = b"\n[... output dropped ...]\n"
 
 CANCEL = b"c"
 """What an executor sends to a supervisor so that it ends its attempt."""
-
-
-class Lease:
-    """A deadline that an executor shares with its supervisors through an inherited descriptor.
-
-    It is for an orchestrator on another machine, which may freeze or lose its network, or see this
-    machine freeze. It is renewed with a time of this machine's clock: the orchestrator sends back
-    the time that the last answer from here carried. So a renewal that was queued in a frozen
-    process extends nothing, and an orchestrator without an answer for the length of a lease knows
-    that the lease has expired. A new lease has expired until it is first extended.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds, self.descriptor = seconds, os.memfd_create("lease")
-
-    def extend(self, heard_at: float) -> None:
-        """Extend the lease from the time of the last answer."""
-        deadline = heard_at + self.seconds
-        if deadline > lease_deadline(self.descriptor):
-            os.pwrite(self.descriptor, f"{deadline!r:>32}".encode(), 0)
-
-
-def lease_deadline(descriptor: int) -> float:
-    """Return when the lease expires, by the monotonic clock; 0 if it was never extended."""
-    return float(os.pread(descriptor, 32, 0) or 0.0)
 
 
 def serve(preload: str) -> None:
@@ -122,11 +80,11 @@ def supervise(line: socket.socket, request: dict[str, Any]) -> None:
     for signum in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTSTP):
         signal.signal(signum, signal.SIG_IGN)
     processes.adopt_orphans()
-    if attempt := read(Attempt, directory / CONFIG):
+    if attempt := api.read(Attempt, directory / api.CONFIG):
         watch = Watch(attempt, line, began, **request)
         signal.signal(signal.SIGTERM, watch.end)  # may come as soon as there is a marker
-        with locked(directory, LOCK_WAIT_SECONDS) as is_mine:
-            if is_mine and not (directory / SUMMARY).exists():
+        with api.locked(directory) as is_mine:
+            if is_mine and not (directory / api.SUMMARY).exists():
                 watch.carry_out()
 
 
@@ -140,7 +98,7 @@ class Watch:
     gpu_id: str | None = None
     threads: int = 1
     host: str = ""
-    lease: int | None = None  # descriptor of a `Lease`
+    deadline: float = math.inf  # by the monotonic clock
     violation: tuple[Status, str] | None = None
     trainer: int = 0
     exit_code: int | None = None  # of the trainer; negative for a signal
@@ -154,10 +112,10 @@ class Watch:
         """Start the evaluation and return when it has ended and its summary is written."""
         # The marker is on disk before the owner is checked: if the owner is dead and there is no
         # marker, nothing was and nothing will be launched.
-        write_started(self.attempt, device_name(self.gpu_id, self.host))
+        api.write_started(self.attempt, api.device_name(self.gpu_id, self.host))
         self.check_wanted()
         if self.violation is None:
-            self.logs = open_logs(self.attempt.directory)
+            self.logs = api.open_logs(self.attempt.directory)
             self._watch(fork_trainer(self.attempt, self.gpu_id, self.threads, *self.logs))
         is_over = self.kill_tree(self.attempt.limits.grace_seconds)
         for log in self.logs:
@@ -165,7 +123,7 @@ class Watch:
         outcome = self.outcome()
         if not is_over:  # a process waits in the kernel for something that hangs
             self.kill_tree(math.inf)
-        write_summary(self.attempt.directory, outcome)
+        api.write_summary(self.attempt.directory, outcome)
 
     def _watch(self, trainer: int) -> None:
         """Return when the trainer has ended, or when the grace of a violation is over."""
@@ -190,13 +148,20 @@ class Watch:
         self._violate(Status.LOST, "its supervisor was told to end (SIGTERM)")
 
     def check_wanted(self) -> None:
-        """End the attempt if its executor says so, or its result can no longer be used."""
-        if self.lease is not None and time.monotonic() > lease_deadline(self.lease):
-            self._violate(Status.LOST, "the orchestrator has not renewed its lease")
-        if select.select([self.line], [], [], 0)[0]:
-            if self.line.recv(1) == CANCEL:
+        """End the attempt if its executor says so, or its result can no longer be used.
+
+        The line carries CANCEL or a later deadline, and closes with the executor's process.
+        """
+        while self.violation is None and select.select([self.line], [], [], 0)[0]:
+            said = self.line.recv(64)
+            if said == CANCEL:
                 self._violate(Status.CANCELLED, "cancelled by the orchestrator")
-            self._violate(Status.LOST, "the executor's process is gone")
+            elif said:
+                self.deadline = float(said)
+            else:
+                self._violate(Status.LOST, "the executor's process is gone")
+        if time.monotonic() > self.deadline:
+            self._violate(Status.LOST, "the orchestrator has not renewed its lease")
         if processes.owner_is_gone(self.attempt.owner):
             self._violate(Status.LOST, "the orchestrator's process is gone")
 
@@ -231,7 +196,7 @@ class Watch:
             self._violate(Status.OOM, f"used {in_bytes(used)} of {in_bytes(limits.memory_bytes)}")
         changed = [os.fstat(log).st_mtime_ns for log in self.logs]
         with suppress(OSError):
-            changed.append((self.attempt.directory / METRICS).stat().st_mtime_ns)
+            changed.append((self.attempt.directory / api.METRICS).stat().st_mtime_ns)
         if changed != self._changed:
             self._changed, self._active_at = changed, now
         if limits.stall_seconds is not None and now - self._active_at > limits.stall_seconds:
@@ -263,7 +228,7 @@ class Watch:
         """Return how the attempt ended. Call it after `kill_tree`."""
         status, cause, report = self._ending()
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return outcome_of(
+        return api.outcome_of(
             self.attempt,
             status,
             cause,
@@ -271,20 +236,21 @@ class Watch:
             report,
             cpu_seconds=usage.ru_utime + usage.ru_stime,
             peak_memory_bytes=self.peak_memory_bytes,
-            device=device_name(self.gpu_id, self.host),
+            device=api.device_name(self.gpu_id, self.host),
         )
 
     def _ending(self) -> tuple[Status, str, Report | None]:
-        may_count = self.exit_code == 0
+        own = api.read_own(self.attempt, Report, api.MEASUREMENT) if self.trainer else None
+        counts = self.exit_code == 0
         if self.violation is not None:  # a result that was complete when its reader vanished is
-            may_count = self.violation[0] in (Status.LOST, Status.CANCELLED)  # paid for: keep it
-        if self.trainer and may_count and (own := read_own(self.attempt, Report, MEASUREMENT)):
+            counts = self.violation[0] in (Status.LOST, Status.CANCELLED)  # paid for: keep it
+        if own and counts:
             return own.status, own.cause, own
         if self.violation is not None:
             return *self.violation, None
         assert self.exit_code is not None
         if self.exit_code == 0:
-            return Status.ERROR, f"exited with 0, but left no valid {MEASUREMENT}", None
+            return Status.ERROR, f"exited with 0, but left no valid {api.MEASUREMENT}", None
         if self.exit_code > 0:
             said = last_line(self.logs[1])
             cause = f"exited with status {self.exit_code}"

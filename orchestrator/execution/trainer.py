@@ -26,15 +26,8 @@ from objectives.api import (
     SetupError,
 )
 from objectives.secrets import redacted
-from orchestrator.execution import Insisted, processes
-from orchestrator.execution.api import (
-    MEASUREMENT,
-    METRICS,
-    Attempt,
-    Report,
-    Reported,
-    write_model,
-)
+from orchestrator.execution import Insisted, api, processes
+from orchestrator.execution.api import Attempt, Report, Reported
 
 CAUSE_CHARACTERS = 1000  # longest text of a cause
 
@@ -44,30 +37,26 @@ def fork_trainer(
 ) -> int:
     """Fork the evaluation's process with these files for its output; return its pid."""
     supervisor = os.getpid()
-    pid = os.fork()
-    if pid == 0:
+    if pid := os.fork():
+        return pid
+    try:
+        _prepare(supervisor, stdout, stderr)
+        os.chdir(attempt.directory)
+        os.environ |= {  # for programs that it starts
+            "CUDA_VISIBLE_DEVICES": gpu_id or "",
+            "OMP_NUM_THREADS": str(threads),
+            "OPENBLAS_NUM_THREADS": str(threads),
+        }
+        processes.mark_this_process(attempt.attempt_id)
+        main(attempt, "cpu" if gpu_id is None else "cuda", threads)
+        with suppress(OSError):  # a full disk costs the log, not the result
+            sys.stdout.flush()
+        os._exit(0)
+    finally:  # never return into the supervisor's code
         try:
-            _prepare(supervisor, stdout, stderr)
-            os.chdir(attempt.directory)
-            os.environ |= {  # for programs that it starts
-                "CUDA_VISIBLE_DEVICES": gpu_id or "",
-                "OMP_NUM_THREADS": str(threads),
-                "OPENBLAS_NUM_THREADS": str(threads),
-                "PYTHONUNBUFFERED": "1",
-            }
-            processes.mark_this_process(attempt.attempt_id)
-            main(attempt, "cpu" if gpu_id is None else "cuda", threads)
-            with suppress(OSError):  # a full disk costs the log, not the result
-                sys.stdout.flush()
-            os._exit(0)
-        finally:  # never return into the supervisor's code
-            try:
-                traceback.print_exc()  # raises on a full disk
-            finally:
-                os._exit(127)
-    with suppress(PermissionError, ProcessLookupError):  # parent and child race to do this
-        os.setpgid(pid, pid)
-    return pid
+            traceback.print_exc()  # raises on a full disk
+        finally:
+            os._exit(127)
 
 
 def _prepare(supervisor: int, stdout: int, stderr: int) -> None:
@@ -90,12 +79,12 @@ def main(attempt: Attempt, device: str, threads: int) -> None:
     """Evaluate the attempt and write `measurement.json`."""
     report = evaluate(attempt, device, threads)
     # Not synced: only the supervisor on this machine reads it, and what that writes is synced.
-    write_model(attempt.directory / MEASUREMENT, report, durable=False)
+    api.write_model(attempt.directory / api.MEASUREMENT, report, durable=False)
 
 
 def evaluate(attempt: Attempt, device: str, threads: int) -> Report:
     """Run the objective and report how it ended; raises nothing but Insisted."""
-    name, beat = attempt.attempt_id, heartbeat_into(attempt.directory / METRICS)
+    name, beat = attempt.attempt_id, heartbeat_into(attempt.directory / api.METRICS)
     context = Context(attempt.directory, device, threads, beat, name, attempt.pinned)
     called_at = None
     try:

@@ -150,7 +150,7 @@ class Session:
         paces = self._paced(run, slots, pace)
         ruling = judge_on_record(run)
         if ruling.decision == "continue":
-            executor = self._started(slots, objective, run.state.plan.run_id)
+            executor = self._started(slots, objective)
             loop = Loop(run, proposes, executor, self.stop, self._closed, paces, self._look)
             ruling = loop.to_its_end()
         if self.stop.now:  # this kills what is running, so it can be settled
@@ -172,14 +172,14 @@ class Session:
         is_generation = run.state.plan.search is not None and generation is not None
         self.report(run.directory, run.state, "generation" if is_generation else "batch")
 
-    def _started(self, slots: Devices, objective: Objective, name: str) -> Executor:
+    def _started(self, slots: Devices, objective: Objective) -> Executor:
         """Return the session's executor, started with these slots."""
         if self.executor is not None and self.executor.slots != slots:
             self._end_executor()
         if self.executor is None:
             workers = f"{counted(slots.count, 'worker')} ({self.engine.kind})"
             self.say(f"Starting {workers} ...")
-            self.executor = self.engine.executor(slots, objective, name).__enter__()
+            self.executor = self.engine.executor(slots, objective).__enter__()
         return self.executor
 
     def _say_new_warnings(self) -> None:

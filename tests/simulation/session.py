@@ -49,6 +49,6 @@ class SimulatedEngine(Engine):
 
     make: Callable[[Devices], Executor] | None = None
 
-    def executor(self, slots: Devices, objective: Objective, name: str) -> Executor:
+    def executor(self, slots: Devices, objective: Objective) -> Executor:
         assert self.make is not None
         return self.make(slots)

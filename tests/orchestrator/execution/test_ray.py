@@ -81,7 +81,7 @@ def signal_all(found: list[psutil.Process], signum: signal.Signals) -> None:
 @pytest.fixture
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """The patience with a silent node is short."""
-    for name, seconds in (("LEASE", 4.0), ("SILENT", 2.0), ("MARGIN", 0.5)):
+    for name, seconds in (("LEASE", 4.0), ("MARGIN", 0.5)):
         monkeypatch.setattr(ray, f"{name}_SECONDS", seconds)
 
 

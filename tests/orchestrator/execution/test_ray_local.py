@@ -27,7 +27,7 @@ def test_a_cluster_that_nobody_serves_is_named_with_what_to_do() -> None:
 @pytest.fixture(scope="module")
 def local_ray(_importable: None) -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    with connected("local", "tests"):
+    with connected("local"):
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
         yield
     signal.signal(signal.SIGINT, before)

@@ -17,7 +17,7 @@ from orchestrator.execution import api, local, processes, supervisor
 from orchestrator.execution.api import MEASUREMENT, Attempt, Outcome, Report, write_model
 from orchestrator.execution.devices import make_devices
 from orchestrator.execution.local import LocalExecutor
-from orchestrator.execution.supervisor import Lease, Watch, lease_deadline
+from orchestrator.execution.supervisor import Watch
 from tests.orchestrator.execution.conftest import (
     NASTY,
     TWO,
@@ -103,10 +103,7 @@ def test_nothing_is_launched_for_an_owner_that_is_dead(make_attempt: Make, dead:
 
 
 @pytest.mark.parametrize("another", ["has ended it", "supervises it"])
-def test_an_attempt_that_another_has_already_is_not_begun(
-    another: str, make_attempt: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(supervisor, "LOCK_WAIT_SECONDS", 0.0)
+def test_an_attempt_that_another_has_already_is_not_begun(another: str, make_attempt: Make) -> None:
     attempt = make_attempt("finish")
     api.write_config(attempt)
     if another == "has ended it":
@@ -154,35 +151,21 @@ def test_a_cancelled_attempt_is_asked_to_leave_before_it_is_killed(
 # Leases and limits
 
 
-@pytest.fixture
-def lease() -> Iterator[Lease]:
-    made = Lease(5.0)
-    yield made
-    os.close(made.descriptor)
-
-
-def test_a_lease_is_extended_by_what_was_heard_lately(lease: Lease) -> None:
-    assert lease_deadline(lease.descriptor) == 0.0
-    now = time.monotonic()
-    lease.extend(now)
-    lease.extend(now - 1.0)  # a renewal that was overtaken
-    assert lease_deadline(lease.descriptor) == now + 5.0
-
-
 def test_a_result_is_unwanted_without_the_lease_the_executor_or_the_owner(
-    lease: Lease, make_attempt: Make
+    make_attempt: Make,
 ) -> None:
     stranger = processes.this_owner().model_copy(update={"start_ticks": 1})
-    ours, theirs = socket.socketpair()
+    ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
 
     def violated(owner: Owner | None = None) -> tuple[Status, str] | None:
-        watch = Watch(make_attempt(owner=owner), theirs, 0.0, lease=lease.descriptor)
+        watch = Watch(make_attempt(owner=owner), theirs, 0.0, deadline=0.0)
         watch.check_wanted()
         return watch.violation
 
     assert violated() == (Status.LOST, "the orchestrator has not renewed its lease")
-    lease.extend(time.monotonic())
+    ours.send(repr(time.monotonic() + 60.0).encode())
     assert violated() is None
+    ours.send(b"inf")
     assert violated(stranger) == (Status.LOST, "the orchestrator's process is gone")
     ours.send(supervisor.CANCEL)
     assert violated() == (Status.CANCELLED, "cancelled by the orchestrator")
