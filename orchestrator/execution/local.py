@@ -201,9 +201,8 @@ class LocalExecutor:
     def start(self, attempt: Attempt) -> None:
         """Submit an attempt whose `config.json` is on disk."""
         device = self._free.pop(0)
-        request = {"directory": attempt.directory, "gpu_id": device, "host": self._host}
-        request |= {"threads": self.slots.threads, "deadline": self._deadline}
-        line = self._server.start(**request)
+        common = {"threads": self.slots.threads, "host": self._host, "deadline": self._deadline}
+        line = self._server.start(directory=attempt.directory, gpu_id=device, **common)
         self._running.append(_Running(attempt, device, line, time.monotonic()))
         self._lines.register(line, selectors.EVENT_READ, self._running[-1])
 
