@@ -4,12 +4,9 @@ Each makes the run that the command line would: the same plan, ledger, supervisi
 """
 
 import shutil
-import signal
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,7 +23,6 @@ from objectives.registry import CALLABLE
 from objectives.settings import in_words, unknown
 from objectives.space import DeclaredKnob, Knob
 from orchestrator.config import KEYS, Config, Flags, assign, resolve
-from orchestrator.execution.api import INTERRUPTS
 from orchestrator.look.notebook import Result
 from orchestrator.look.reports import ReportFiles
 from orchestrator.look.run import Run
@@ -161,9 +157,12 @@ def minimize(function: Callable[..., Any], space: Space, **options: Unpack[Optio
     """
     config, notes = requested(space, options, function)
     overrides = tuple(options.get("override", {}).items())
-    with conducting(config, Progress(is_silent=not options.get("progress", True))) as session:
+    display = Progress(is_silent=not options.get("progress", True))
+    with (
+        Stop(config.backend.drain_seconds) as stop,
+        session_of(config, display.observe, display.say, stop) as session,
+    ):
         result = carry_out_search(session, config, slots_of(config), overrides)
-        stop = session.stop
     if stop.requested and result.ruling.decision == "continue":
         raise KeyboardInterrupt("the search is interrupted; call again with the same name to go on")
     run = Run(result.state, datetime.now(UTC), result.directory, result.ruling)
@@ -200,28 +199,10 @@ def session_of(
         observe,
         say,
         stop=stop,
-        allow_network_fs=config.backend.allow_network_fs,
         max_concurrent=config.backend.max_concurrent,
         backpressure=config.backpressure.enabled,
         report=ReportFiles().write,
     )
-
-
-@contextmanager
-def conducting(config: Config, display: "Progress", stop: Stop | None = None) -> Iterator[Session]:
-    """Yield a session; afterwards signals are handled as before."""
-    is_main = threading.current_thread() is threading.main_thread()
-    before = {signum: signal.getsignal(signum) for signum in INTERRUPTS} if is_main else {}
-    if stop is None:
-        stop = Stop(config.backend.drain_seconds)
-        if is_main:
-            stop.install()
-    try:
-        with session_of(config, display.observe, display.say, stop) as session:
-            yield session
-    finally:
-        for signum, handler in before.items():
-            signal.signal(signum, handler)
 
 
 @dataclass

@@ -5,26 +5,23 @@ that hands each evaluation to the caller. What was told is in the ledger, so tha
 goes on where it was.
 """
 
-import threading
 import time
-from contextlib import suppress
+from collections import deque
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from queue import Empty, Queue
+from threading import Condition, Thread
 from typing import Self, Unpack
 
 from budgets.events import Status
 from budgets.formatting import one_line
 from budgets.plan import Devices
 from objectives.api import Measurement
-from orchestrator.api import Options, Progress, Space, conducting, requested
+from orchestrator.api import Options, Progress, Space, requested, session_of
 from orchestrator.execution.api import (
     Attempt,
     Outcome,
     Report,
-    locked,
     outcome_of,
-    read_summary,
     write_config,
     write_started,
     write_summary,
@@ -52,16 +49,18 @@ class Trial:
 class CallersExecutor:
     """Hands attempts to a caller, who tells how they ended. At most `slots.count` at once.
 
-    The loop's thread submits and waits; the caller takes from `ready`, and ends.
+    The loop's thread submits and waits; the caller takes and ends. All of it is under one lock.
     """
 
     warnings: tuple[str, ...] = ()
 
     def __init__(self, slots: Devices) -> None:
         self.slots = slots
-        self.ready: Queue[Trial | None] = Queue()  # None at the end of the search
-        self._open: dict[str, Trial] = {}  # submitted, and not told
-        self._ended: Queue[Outcome] = Queue()
+        self._changed = Condition()
+        self._open: dict[str, Trial] = {}  # by attempt: submitted, and not told
+        self._ready: deque[Trial] = deque()  # those of them that were not taken
+        self._ended: list[Outcome] = []  # told, and not returned by `wait`
+        self._waits_for_caller = self._is_over = False
 
     def __enter__(self) -> Self:
         return self
@@ -69,42 +68,42 @@ class CallersExecutor:
     def __exit__(self, *_: object) -> None:
         """End what was not told: it is made again when the search goes on."""
         for trial in list(self._open.values()):
-            with suppress(ValueError):  # it is told just now
-                self.end(trial, Status.CANCELLED, cause="the search was closed")
+            self.end(trial, Status.CANCELLED, cause="the search was closed")
+        self.close()
+
+    def close(self) -> None:
+        """Tell who waits that nothing more comes."""
+        with self._changed:
+            self._is_over = True
+            self._changed.notify_all()
 
     def free(self) -> int:
-        return max(0, self.slots.count - len(self._open) - self._ended.qsize())
+        return self.slots.count - len(self._open) - len(self._ended)
 
     def submit(self, attempt: Attempt) -> None:
         write_config(attempt)
         write_started(attempt, DEVICE)
         trial = Trial(dict(attempt.knobs), attempt.seed, attempt, time.monotonic())
-        self._open[attempt.attempt_id] = trial
-        self.ready.put(trial)
+        with self._changed:
+            self._open[attempt.attempt_id] = trial
+            self._ready.append(trial)
+            self._changed.notify_all()
 
     def wait(self, timeout_seconds: float) -> list[Outcome]:
-        if not self._open and self._ended.empty():
-            return []
-        try:
-            return [self._ended.get(timeout=timeout_seconds)]
-        except Empty:
-            return []
+        with self._changed:
+            if self._open and not self._ended:
+                self._waits_for_caller = True
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self._ended, timeout_seconds)
+                self._waits_for_caller = False
+            ended, self._ended = self._ended, []
+            return ended
 
-    def take(self, timeout_seconds: float) -> Trial | None:
-        """Return the next trial; None at the end, or if none comes in time while others are open.
-
-        While no trial is open it waits as long as it takes.
-        """
-        while True:
-            try:
-                trial = self.ready.get(timeout=max(0.01, timeout_seconds))
-            except Empty:
-                if self._open:
-                    return None
-            else:
-                if trial is None:
-                    self.ready.put(None)  # for the next call
-                return trial
+    def take(self) -> Trial | None:
+        """Return the next trial; None at the end, or if it waits for those that are open."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._ready or self._waits_for_caller or self._is_over)
+            return self._ready.popleft() if self._ready and not self._is_over else None
 
     def end(
         self, trial: Trial, status: Status, score: float | None = None, cause: str = ""
@@ -113,18 +112,17 @@ class CallersExecutor:
 
         Raises ValueError where it is over already.
         """
-        attempt, name = trial.attempt, trial.attempt.attempt_id
-        report = None
+        attempt, name, report = trial.attempt, trial.attempt.attempt_id, None
         if score is not None:
-            own = Measurement(score=score, train_seconds=time.monotonic() - trial.began)
+            own = Measurement(score=float(score), train_seconds=time.monotonic() - trial.began)
             report = Report(attempt_id=name, status=status, measurement=own)
         outcome = outcome_of(attempt, status, cause, trial.began, report, device=DEVICE)
-        with locked(attempt.directory) as is_mine:
-            if not is_mine or name not in self._open or read_summary(attempt) is not None:
+        with self._changed:
+            if self._open.pop(name, None) is None:
                 raise ValueError("this trial is over: its score was told, or its search was closed")
-            write_summary(attempt.directory, outcome)
-        self._ended.put(outcome)
-        del self._open[name]
+            self._ended.append(write_summary(attempt.directory, outcome))
+            self._waits_for_caller = False
+            self._changed.notify_all()
 
 
 class Search:
@@ -139,45 +137,48 @@ class Search:
     def __init__(self, space: Space, **options: Unpack[Options]) -> None:
         if "name" not in options:
             raise ValueError("Search: expected name=..., which says what is tuned")
-        if (workers := options.pop("workers", 1)) < 1:
-            raise ValueError(f"Search: workers: expected at least 1, got {workers}")
-        slots = make_devices(workers, "cpu", DEVICE)
         self._overrides = tuple(options.get("override", {}).items())
         self._config, self._notes = requested(space, options)
+        slots = make_devices(self._config.backend.workers or 1, "cpu", DEVICE)
         self._executor, self._stop = CallersExecutor(slots), Stop()
+        self._display = Progress(is_silent=not options.get("progress", False))
         self._failure: BaseException | None = None
-        display = Progress(is_silent=not options.get("progress", False))
-        self._thread = threading.Thread(target=self._carry_out, args=(display,), daemon=True)
+        self._thread = Thread(target=self._carry_out, daemon=True)
         self._thread.start()
 
-    def ask(self, timeout_seconds: float = 1.0) -> Trial | None:
-        """Return the next evaluation to make.
+    def _carry_out(self) -> None:
+        try:
+            display, config = self._display, self._config
+            with session_of(config, display.observe, display.say, self._stop) as session:
+                session.executor = self._executor
+                carry_out_search(session, config, self._executor.slots, self._overrides)
+        except BaseException as error:  # raised where a caller asks
+            self._failure = error
+        finally:
+            self._executor.close()
 
-        None when the search is over, or when none comes in that time while others are open.
-        While no trial is open it waits for the next one.
+    def ask(self) -> Trial | None:
+        """Return the next evaluation to make, once it is known.
+
+        None when the search is over, or when the next one waits for those that are open.
         """
-        trial = self._executor.take(timeout_seconds)
+        trial = self._executor.take()
         self._raise_failure()
         return trial
 
     def tell(self, trial: Trial, score: float | None = None, *, error: str = "") -> None:
         """Say what an evaluation came to: its score, or why there is none."""
-        if score is None:
-            self._executor.end(trial, Status.ERROR, cause=one_line(error) or "it gave no score")
-        else:
-            self._executor.end(trial, Status.OK, float(score))
+        cause = "" if score is not None else one_line(error) or "it gave no score"
+        self._executor.end(trial, Status.ERROR if cause else Status.OK, score, cause)
 
     @property
     def is_over(self) -> bool:
         """Whether nothing more is asked: the verdict is reached, or a rule holds the run up."""
-        if self._thread.is_alive():
-            return False
         self._raise_failure()
-        return True
+        return not self._thread.is_alive()
 
     def result(self) -> Result:
         """Return the run as it stands. Raises ValueError before its first evaluation."""
-        self._raise_failure()
         root, phase = Path(self._config.runs_dir), self._config.search.phase
         found = load(run_directory(root, phase, run_name(self._config)))
         return replace(found, notes=self._notes)
@@ -197,13 +198,3 @@ class Search:
         """Raise what ended the thread, if an error did."""
         if self._failure is not None:
             raise self._failure
-
-    def _carry_out(self, display: Progress) -> None:
-        try:
-            with conducting(self._config, display, self._stop) as session:
-                session.executor = self._executor
-                carry_out_search(session, self._config, self._executor.slots, self._overrides)
-        except BaseException as error:  # raised where a caller asks
-            self._failure = error
-        finally:
-            self._executor.ready.put(None)  # releases who waits for another trial

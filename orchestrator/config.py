@@ -131,7 +131,6 @@ class Backend(Table):
     workers: Count | None = key(None, "At once; default: the GPUs, or the CPUs.", "-", "N")
     threads: Count | None = key(None, "CPU threads of an evaluation.")
     drain_seconds: float | None = key(None, "Time to end after a signal.", ge=0, le=LARGEST)
-    allow_network_fs: bool = key(False, "Keep the ledger on a network file system.")
     max_concurrent: Annotated[int, Field(ge=1, le=512)] | None = key(
         None, "Evaluations at once of all runs together."
     )

@@ -21,7 +21,6 @@ from orchestrator.execution.devices import Engine, visible_gpus
 from orchestrator.matrix.campaign import campaign_from, campaign_matrix, config_of
 from orchestrator.plan.phase2 import followed
 from orchestrator.plan.resolve import engine_of, search_plan
-from orchestrator.run.files import check_place
 
 PACKAGES = ("torch", "ray", "cma", "numpy")
 IMPORT_SECONDS = 120.0
@@ -138,10 +137,6 @@ def _disk(config: Config, slots: Devices | None) -> Iterator[Finding]:
     root = Path(config.runs_dir).absolute()
     parent = next(path for path in (root, *root.parents) if os.path.lexists(path))
     elsewhere = "name another --runs-dir"
-    try:
-        check_place(root, allow_network=config.backend.allow_network_fs)
-    except ValueError as error:
-        yield Finding("file system", "missing", str(error), elsewhere)
     if not (parent.is_dir() and os.access(parent, os.W_OK | os.X_OK)):
         yield Finding("disk", "missing", f"{parent} takes no files of yours", elsewhere)
     elif slots is not None:

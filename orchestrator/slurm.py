@@ -127,7 +127,6 @@ def _job(config: Config, directory: Path, name: str, own: Mapping[str, Any]) -> 
         "backend.workers": slots,
         "backend.threads": threads,
         "backend.drain_seconds": lead - DRAIN_RESERVE,
-        "backend.allow_network_fs": True,  # SLURM runs one job of a name at a time
         **own,
     }
     window = window_of(config.budget)

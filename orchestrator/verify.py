@@ -23,7 +23,7 @@ from orchestrator.execution.api import SUMMARY, Outcome
 from orchestrator.execution.api import read as read_file
 from orchestrator.plan.comparisons import due, evaluation_seeds
 from orchestrator.records.runs import ReplayError, is_there
-from orchestrator.run.attempts import attempt_id, judged, settled
+from orchestrator.run.loop import attempt_id, judged, settled
 from orchestrator.search import Search
 
 

@@ -41,7 +41,7 @@ from orchestrator.matrix.campaign import Staggered, campaign_from, campaign_matr
 from orchestrator.matrix.carry_out import carry_out, carry_out_search
 from orchestrator.plan.resolve import slots_of
 from orchestrator.records.runs import Result
-from orchestrator.run.attempts import Run as RunInHand
+from orchestrator.run.loop import Run as RunInHand
 from orchestrator.run.loop import Stop, at_once
 from orchestrator.run.session import Session
 

@@ -23,7 +23,8 @@ from orchestrator.look.page import Section, items, markdown, page_markdown
 from orchestrator.look.run import Run
 from orchestrator.look.sections import page_of
 from orchestrator.records.tables import COLUMNS, export_rows, metrics_lines, to_csv
-from orchestrator.run.session import Moment, system_clock
+from orchestrator.run.loop import Moment
+from orchestrator.run.session import system_clock
 
 EVERY_SECONDS = 5.0  # at most so often the files about the whole run are written
 

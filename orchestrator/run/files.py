@@ -1,4 +1,4 @@
-"""A run's directory: where it may be, which run it holds, what a person changes or salvages."""
+"""A run's directory: which run it holds, and what a person changes or salvages."""
 
 import os
 import shutil
@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-import psutil
-
-from budgets.events import Amended, Overridden, Owner, Planned
+from budgets.events import Amended, Fired, Owner, Planned
 from budgets.formatting import PROGRAM
 from budgets.ledger import (
     LEDGER,
@@ -26,27 +24,7 @@ from budgets.state import ImpossibleEventError, Observer, RunState, apply, begin
 from objectives.files import read_plain, replace
 from orchestrator.plan.resolve import differences, in_short
 from orchestrator.records.runs import load_state
-from orchestrator.run.attempts import Run
-
-NETWORK = (
-    *("9p", "afs", "beegfs", "ceph", "cifs", "glusterfs", "gpfs", "lustre", "nfs", "nfs4"),
-    *("panfs", "smb3", "wekafs", "fuse.gcsfuse", "fuse.rclone", "fuse.s3fs", "fuse.sshfs"),
-)
-"""File systems, by their names in the kernel, whose locks and fsync are not local."""
-
-
-def check_place(directory: Path, *, allow_network: bool = False) -> None:
-    """Raise ValueError with the remedy if a ledger would not be safe there."""
-    where = directory.absolute().resolve()
-    mounts = reversed(psutil.disk_partitions(all=True))  # the last one is on top
-    around = [mount for mount in mounts if where.is_relative_to(mount.mountpoint)]
-    kind = max(around, key=lambda mount: len(mount.mountpoint)).fstype if around else ""
-    if kind in NETWORK and not allow_network:
-        raise ValueError(
-            f"{where} is on a network file system ({kind}), where another machine could open the "
-            "same ledger unseen: give a local directory with --runs-dir, or say "
-            "--set backend.allow_network_fs=true if you will run one orchestrator only"
-        )
+from orchestrator.run.loop import Run
 
 
 def open_run(ledger: Ledger, plan: Plan, owner: Owner, observers: list[Observer]) -> Run:
@@ -56,20 +34,19 @@ def open_run(ledger: Ledger, plan: Plan, owner: Owner, observers: list[Observer]
     evaluations although the ledger is gone.
     """
     records = ledger.replay()
-    first = next(records, None)
-    if first is None:
-        if any((ledger.path.parent / "eval").glob("*")):
-            raise LedgerCorruptError(
-                f"{ledger.path.parent} holds evaluations that were paid for, but its ledger is "
-                "gone or empty. Put it back from a backup, or begin again with: "
-                f"{set_aside_command(ledger.path.parent)}"
-            )
-        first = ledger.seal(Planned(plan=plan))
-        ledger.append(first)
-        return Run(ledger, begin(first), owner, observers)
-    state = fold(chain([first], records))
-    check_same_plan(ledger.path.parent, state, plan)
-    return Run(ledger, state, owner, observers)
+    if (first := next(records, None)) is not None:
+        state = fold(chain([first], records))
+        check_same_plan(ledger.path.parent, state, plan)
+        return Run(ledger, state, owner, observers)
+    if any((ledger.path.parent / "eval").glob("*")):
+        raise LedgerCorruptError(
+            f"{ledger.path.parent} holds evaluations that were paid for, but its ledger is gone or "
+            "empty. Put it back from a backup, or begin again with: "
+            f"{set_aside_command(ledger.path.parent)}"
+        )
+    first = ledger.seal(Planned(plan=plan))
+    ledger.append(first)
+    return Run(ledger, begin(first), owner, observers)
 
 
 def check_same_plan(directory: Path, recorded: RunState, asked: Plan) -> None:
@@ -132,24 +109,14 @@ def affordable_generations(plan: Plan, caps: Caps) -> int:
     return max(1, caps.evaluations // plan.resolved.per_generation)
 
 
-def override(run: Run, rule: str, reason: str) -> None:
-    """Record that the run goes on although `rule` fired; repeating it has no effect.
+def lets_through(state: RunState, rule: str, reason: str) -> tuple[Fired, ...]:
+    """Return the firings that this override lets through; none where it is repeated.
 
-    Raises ValueError as `refuse_override` does.
+    Raises ValueError unless that rule holds the run up and can be overridden. A reason is valid for
+    one generation: if the rule fires again, a person has to look again.
     """
-    refuse_override(run.state, rule, reason)
-    for trigger in held_up_by(run.state, rule):
-        run.record(Overridden(rule=rule, generation=trigger.generation, reason=reason))
-
-
-def refuse_override(state: RunState, rule: str, reason: str) -> None:
-    """Raise ValueError unless that rule holds the run up and can be overridden.
-
-    A reason is valid for one generation: if the rule fires again, a person has to look again.
-    """
-    is_passed = (rule, reason) in {(one.rule, one.reason) for one in state.overridden}
-    triggers = held_up_by(state, rule)
-    if not triggers and not is_passed:
+    is_passed = any((one.rule, one.reason) == (rule, reason) for one in state.overridden)
+    if not (triggers := held_up_by(state, rule)) and not is_passed:
         raise ValueError(f"--override {rule}: that rule does not hold this run up")
     if triggers and rule not in OVERRIDABLE:
         raise ValueError(
@@ -161,6 +128,7 @@ def refuse_override(state: RunState, rule: str, reason: str) -> None:
             f"--override {rule}: the rule fires again in generation {triggers[0].generation}: "
             "look, and give another --reason"
         )
+    return triggers
 
 
 # What of a damaged ledger can be salvaged
@@ -188,34 +156,28 @@ def salvage(source: Path, out: Path) -> Saved:
             f"--salvage: expected a new directory outside of {source}, got {out}. If an earlier "
             "--salvage failed there, remove it"
         )
-    lock = take_lock(source)
+    path, lock, state, end = source / LEDGER, take_lock(source), None, 0
     try:
-        data = read_plain(source / LEDGER)
-        records, end, why = _valid_start(source / LEDGER)
+        data, reader, why = read_plain(path), Reader(path), "its last line is unfinished"
+        try:
+            for record in reader:
+                if state is None:
+                    state = begin(record)
+                else:
+                    apply(state, record)
+                end = record.end
+            if state is not None and not reader.torn:
+                say_again = "there is nothing to salvage. Repeat the run's command"
+                raise ValueError(f"{path} is whole: {say_again}")
+        except (LedgerCorruptError, ImpossibleEventError) as error:
+            why = str(error).removeprefix(f"{path}: ").partition(". ")[0]
+        if state is None:
+            again = set_aside_command(source)
+            raise ValueError(f"{path} holds no whole record to save. Begin again with: {again}")
         out.mkdir(mode=0o700, parents=True)
         if (source / "eval").is_dir():
             shutil.copytree(source / "eval", out / "eval", symlinks=True)
         replace(out / LEDGER, data[:end])  # last: a part of a copy has no ledger
     finally:
         os.close(lock)
-    return Saved(out, records, len(data) - end, why)
-
-
-def _valid_start(path: Path) -> tuple[int, int, str]:
-    """Return the records before the first that is damaged or cannot follow, their end, and why."""
-    reader, why, state, end = Reader(path), "", None, 0
-    try:
-        for record in reader:
-            if state is None:
-                state = begin(record)
-            else:
-                apply(state, record)
-            end = record.end
-    except (LedgerCorruptError, ImpossibleEventError) as error:
-        why = str(error).removeprefix(f"{path}: ").partition(". ")[0]
-    if state is None:
-        begin_again = set_aside_command(path.parent)
-        raise ValueError(f"{path} holds no whole record to save. Begin again with: {begin_again}")
-    if not why and not reader.torn:
-        raise ValueError(f"{path} is whole: there is nothing to salvage. Repeat the run's command")
-    return state.records, end, why or "its last line is unfinished"
+    return Saved(out, state.records, len(data) - end, why)

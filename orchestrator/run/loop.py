@@ -1,38 +1,78 @@
-"""The loop of a run: ask, reserve, evaluate, settle, tell, judge."""
+"""One run: ask, reserve, evaluate, settle, tell, judge.
 
+All that is decided follows from the ledger and the attempts' own files, so an outcome is settled
+the same way whether it arrives or is found later.
+"""
+
+import hashlib
+import math
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
+from pathlib import Path
 from types import FrameType
-from typing import Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
+from budgets.accounts import Attempt as Recorded
 from budgets.accounts import Refusal
-from budgets.events import Fired, GenerationAsked, GenerationTold
-from budgets.ledger import LEAST_FREE_BYTES
+from budgets.events import (
+    Event,
+    Fired,
+    GenerationAsked,
+    GenerationTold,
+    Owner,
+    Reserved,
+    Settled,
+    Status,
+)
+from budgets.failure_causes import cause_of, is_unexplained
+from budgets.formatting import one_line
+from budgets.ledger import LEAST_FREE_BYTES, Ledger, Record
 from budgets.rules import (
     Ruling,
     disk_full,
     judge,
     only_ends_the_search,
     place_of,
+    refusal_of,
     refused,
 )
-from budgets.schedule import blocking_batches, next_action, open_batches, search_is_over
-from budgets.state import Batch
+from budgets.schedule import blocking_batches, next_action, open_batches
+from budgets.state import Batch, Observer, RunState, apply
+from budgets.storage import unused
 from budgets.verdict import decide
+from objectives.registry import varied
 from orchestrator.capacity import Pace
-from orchestrator.execution.api import INTERRUPTS, Executor
+from orchestrator.execution.api import (
+    CONFIG,
+    INTERRUPTS,
+    STARTED,
+    SUMMARY,
+    Attempt,
+    Executor,
+    Outcome,
+    Started,
+    read_own,
+    recover,
+)
+from orchestrator.execution.trainer import CAUSE_CHARACTERS
 from orchestrator.plan.comparisons import due, evaluation_seeds
-from orchestrator.run.attempts import Run, settle_one_abandoned
 
 WAIT_SECONDS = 0.5
 """Longest wait for outcomes before signals and budgets are checked again."""
 
 INTERRUPTED = Ruling("continue")
 """A person stopped the run, which can be resumed."""
+
+Moment = Literal["begun", "generation", "batch", "left"]
+"""A session has begun; a generation, or another batch, is complete; it leaves the run."""
+
+
+# What a person, a search and an executor are to the loop
 
 
 def at_once(text: str) -> None:
@@ -45,7 +85,7 @@ class Stop:
     """A request to stop the run, by its owner or, once installed, by signals.
 
     The first SIGINT or SIGTERM drains the run, the second kills it. So does a drain that takes
-    longer than `drain_seconds`.
+    longer than `drain_seconds`. As a context manager it receives the signals of its block.
     """
 
     drain_seconds: float | None = None
@@ -53,6 +93,7 @@ class Stop:
     requested: bool = False  # start no new evaluation; running ones may finish
     signum: int = 0
     kill_at: float = inf  # by the monotonic clock
+    _before: dict[int, Any] = field(default_factory=dict)  # handlers
 
     @property
     def now(self) -> bool:
@@ -62,8 +103,16 @@ class Stop:
     def install(self) -> Self:
         """Handle signals from now on."""
         for signum in INTERRUPTS:
-            signal.signal(signum, self._receive)
+            self._before[signum] = signal.signal(signum, self._receive)
         return self
+
+    def __enter__(self) -> Self:
+        is_main = threading.current_thread() is threading.main_thread()  # others cannot
+        return self.install() if is_main else self
+
+    def __exit__(self, *_: object) -> None:
+        for signum, handler in self._before.items():
+            signal.signal(signum, handler)
 
     def _receive(self, signum: int, _frame: FrameType | None) -> None:
         if not self.requested:
@@ -78,125 +127,276 @@ class Proposer(Protocol):
 
     def ask(self) -> tuple[tuple[float, ...], ...]: ...
 
-    def tell(self, generation: Batch) -> GenerationTold | None: ...
+    def tell(self, generation: Batch) -> GenerationTold: ...
 
 
 @dataclass(frozen=True)
 class Given:
-    """Proposes fixed points and learns nothing: a calibration, a check, a campaign."""
+    """Proposes fixed points and is told nothing: a calibration, a check, a campaign."""
 
     points: tuple[tuple[float, ...], ...]
 
     def ask(self) -> tuple[tuple[float, ...], ...]:
         return self.points
 
-    def tell(self, generation: Batch) -> None:
-        """Learn nothing."""
+    def tell(self, generation: Batch) -> GenerationTold:  # noqa: ARG002 - of the Protocol
+        raise AssertionError("a run without a search tells nothing")
+
+
+@dataclass
+class Run:
+    """An open run: its ledger, and the state that the ledger amounts to.
+
+    Every record is passed to the observers.
+    """
+
+    ledger: Ledger
+    state: RunState
+    owner: Owner
+    observers: list[Observer]
+
+    @property
+    def directory(self) -> Path:
+        return self.ledger.path.parent.absolute()
+
+    def record(self, event: Event) -> None:
+        """Append an event. One that cannot follow is refused and changes nothing.
+
+        If writing fails, the state is ahead of the disk: the run must be opened again.
+        """
+        self._commit(self.ledger.seal(event))
+
+    def _commit(self, record: Record) -> None:
+        apply(self.state, record)
+        self.ledger.append(record)
+        for observe in self.observers:
+            observe(self.state, record.event)
+
+    def put_on_record(self, ruling: Ruling) -> None:
+        """Record the rules that fired, each once per generation; a stop again after new caps."""
+        known = {(fired.rule, fired.generation) for fired in self.state.fired}
+        for trigger in ruling.triggers:
+            is_known = (trigger.rule, trigger.generation) in known
+            if not is_known or (trigger.decision == "stop" and self.state.ended is None):
+                self.record(trigger)
+
+    # An attempt: reserved, then settled by its outcome, or by its files
+
+    def prepare(self, batch: Batch, candidate: int, seed: int) -> tuple[Record, Attempt] | Refusal:
+        """Return the reservation and the attempt for `reserve`, or why it may not start now."""
+        accounts, own = self.state.accounts, batch.configurations[candidate]
+        reserved = Reserved(
+            comparison=batch.comparison,
+            generation=batch.number,
+            candidate=candidate,
+            seed=seed,
+            attempt=len(batch.attempts.get((candidate, seed), ())) + 1,
+            reserve_ms=self.state.plan.limits.stretched(own.cost_factor).reserve_ms,
+            slot=accounts.free_slot,
+        )
+        record = self.ledger.seal(reserved)
+        later = accounts.tick(record.elapsed_ms, record.at_ms)
+        return refusal_of(self.state, batch, candidate, later) or (record, self.attempt(reserved))
+
+    def reserve(self, record: Record, attempt: Attempt) -> bool:
+        """Record a reservation and make the attempt's directory, which is empty.
+
+        Return False if the attempt was started before, by a reservation that the ledger has lost.
+        """
+        begun = (  # an evaluation may overwrite some of them: it runs in that directory
+            read_own(attempt, Attempt, CONFIG)
+            or read_own(attempt, Started, STARTED)
+            or read_own(attempt, Outcome, SUMMARY)
+        )
+        if begun is None:
+            directory = attempt.directory
+            if os.path.lexists(directory):  # renamed, never deleted
+                directory.rename(unused(directory.with_name(f"{directory.name}.other")))
+            directory.mkdir(parents=True)
+        self._commit(record)
+        return begun is None
+
+    def attempt(self, reserved: Reserved) -> Attempt:
+        """Return the attempt of a reservation, always the same one."""
+        plan = self.state.plan
+        configuration = self.state.batch(reserved).configurations[reserved.candidate]
+        spec = plan.objective
+        if configuration.settings:
+            spec = varied(spec, configuration.settings)
+        return Attempt(
+            attempt_id=attempt_id(self.state, reserved),
+            directory=self.directory / "eval" / reserved.place,
+            objective=spec,
+            knobs=configuration.knobs_in(plan.space),
+            seed=reserved.seed,
+            limits=plan.limits.stretched(configuration.cost_factor),
+            owner=self.owner,
+            pinned=plan.provenance,
+        )
+
+    def take(self, outcome: Outcome) -> None:
+        """Settle the attempt of this outcome; do nothing if it is settled already.
+
+        A failure while the disk is full tells nothing of a candidate: the attempt counts as lost.
+        """
+        running = (one.reserved for one in self.state.running_attempts())
+        own = (one for one in running if attempt_id(self.state, one) == outcome.attempt_id)
+        if (reserved := next(own, None)) is None:
+            return
+        end = judged(self.state, settled(reserved, outcome))
+        is_odd = end.status is Status.ERROR or is_unexplained(end.status, end.cause)
+        if is_odd and self.ledger.free_bytes() < LEAST_FREE_BYTES:
+            cause = one_line(f"the run's disk is full: {end.cause}")
+            end = end.model_copy(update={"status": Status.LOST, "retry": False, "cause": cause})
+        self.record(end)
+
+    def settle_abandoned(self, *attempts: Recorded) -> None:
+        """Settle these attempts, or all that run, by their files: with a result, or as lost.
+
+        None of them may be running under this process; another may have started them.
+        """
+        for abandoned in attempts or self.state.running_attempts():
+            attempt = self.attempt(abandoned.reserved)
+            outcome = recover(attempt, 2 * attempt.limits.grace_seconds + 5)
+            end = settled(abandoned.reserved, outcome, recovered=True)
+            self.record(judged(self.state, end))
+
+
+def attempt_id(state: RunState, reserved: Reserved | Settled) -> str:
+    """Return an id that is unique to the run (by its first record), the attempt and its point.
+
+    So no result is taken for that of another point, even if the ledger has lost records.
+    """
+    configuration = state.batch(reserved).configurations[reserved.candidate]
+    identity = f"{state.genesis}/{reserved.place}/{configuration.point}"
+    if configuration.settings:
+        identity += f"/{sorted(configuration.settings.items())}"
+    return hashlib.sha256(identity.encode()).hexdigest()[:32]
+
+
+PLACE = ("comparison", "generation", "candidate", "seed", "attempt")
+OBSERVED = ("seconds", "startup_seconds", "cpu_seconds", "peak_memory_bytes", "device")
+REPORTED = ("train_seconds", "steps", "tokens", "train_flops", "eval_flops")
+
+
+def settled(reserved: Reserved | Settled, outcome: Outcome, *, recovered: bool = False) -> Settled:
+    """Return the ledger's event for an outcome. Only finite numbers enter it."""
+    own, status, score = outcome.measurement, outcome.status, None
+    found: dict[str, Any] = {name: getattr(reserved, name) for name in PLACE}
+    found |= {name: getattr(outcome, name) for name in OBSERVED}
+    if own is not None:
+        found |= {name: getattr(own, name) for name in REPORTED}
+        found["metrics"] = {k: v for k, v in own.metrics.items() if math.isfinite(v)}
+    if status is Status.OK:
+        score = own.score if own is not None and math.isfinite(own.score) else None
+        status = Status.NAN if score is None else status
+    return Settled(
+        status=status,
+        score=score,
+        charged_ms=math.ceil(1000 * outcome.seconds - 1e-6),  # n / 1000 s cost n, not n + 1
+        cause=one_line(outcome.cause, CAUSE_CHARACTERS),
+        recovered=recovered,
+        **found,
+    )
+
+
+def judged(state: RunState, end: Settled) -> Settled:
+    """Return the end as it is recorded: as it is, as lost, or to be retried.
+
+    A failure that may be the machine's is retried once; one of the infrastructure or of the setup
+    is `lost`. An evaluation that is lost `attempts_per_session` times becomes its configuration's
+    failure, but only after such losses have paused the run and a person has resumed it; attempts
+    that ended with their orchestrator do not count.
+    """
+    cause = cause_of(end.status, end.cause)
+    if cause is None or end.status is Status.CANCELLED or cause.whose == "configuration":
+        return end
+    attempts = state.batch(end).attempts[end.candidate, end.seed][: end.attempt - 1]
+    earlier = [one.settled for one in attempts if one.settled is not None]
+    if cause.whose == "ambiguous":
+        return end if any(one.retry for one in earlier) else end.model_copy(update={"retry": True})
+    lost = end.model_copy(update={"status": Status.LOST})
+    limit = state.plan.thresholds.attempts_per_session
+    ends = [one for one in (*earlier, lost) if is_unexplained(one.status, one.cause)]
+    counted = [one for one in ends if not one.recovered]
+    has_paused = any(fired.rule == "infrastructure" for fired in state.fired)
+    if lost not in counted or len(counted) < limit or not has_paused:
+        return lost
+    cause_text = one_line(f"lost {len(counted)} times: {lost.cause}")
+    return lost.model_copy(update={"status": Status.ERROR, "cause": cause_text})
 
 
 @dataclass
 class Loop:
     """Carries out a run until something ends it.
 
-    `closed` is called with each generation after it is told, and with None after comparisons;
-    `look` each time the run waits for outcomes.
+    `report` is called after each generation and before each comparison; `look` each time the run
+    waits for outcomes; `say` with a warning.
     """
 
     run: Run
     proposer: Proposer
     executor: Executor
     stop: Stop
-    closed: Callable[[Run, Batch | None], None]
-    paces: Sequence[Pace] = ()
-    look: Callable[[Run], None] = lambda run: None  # noqa: ARG005 - no effect by default
+    report: Callable[[Moment], None]
+    paces: Sequence[Pace]
+    look: Callable[[Run], None]
+    say: Callable[[str], None]
+    _warnings_said: int = 0
 
     def to_its_end(self) -> Ruling:
-        """Ask, evaluate and tell until a rule, a cap, a signal or the plan ends the run."""
-        while True:
-            if judge(self.run.state).decision != "continue":
-                # First let everything running end: a reservation is more than what it will cost.
-                if not self._drained():
-                    return INTERRUPTED
-                ruling = judge_on_record(self.run)
-                if ruling.decision != "continue":
-                    return ruling
-            if (comparison := due(self.run.state)) is not None:
-                self.run.record(comparison)
-                continue
-            if next_action(self.run.state) == "decide":
-                if not self._drained():
-                    return INTERRUPTED
-                self._decide()
-                continue
-            state = self.run.state
-            if state.current is None and next_action(state) == "generation":
-                points, seeds = self.proposer.ask(), evaluation_seeds(state.plan, state.begun)
-                asked = GenerationAsked(generation=state.begun, points=points, seeds=seeds)
-                self.run.record(asked)
-                continue
-            if interruption := self.evaluate():
-                return interruption
-            self._learn()
+        """Ask, evaluate and tell until a rule, a cap, a signal or the plan ends the run.
 
-    def _decide(self) -> None:
-        fired, decided = decide(self.run.state)
-        for event in fired:
-            if event not in self.run.state.fired:  # an earlier session may have recorded it
-                self.run.record(event)
-        self.run.record(decided)
-
-    def _learn(self) -> None:
-        """Tell the search its generation if that is complete."""
-        run, generation = self.run, self.run.state.current
-        if generation is None or search_is_over(run.state):
-            self.closed(run, None)
-        elif generation.closed and judge(run.state).decision in ("continue", "done"):
-            if told := self.proposer.tell(generation):
-                run.record(told)
-            self.closed(run, generation)
-
-    def evaluate(self) -> Ruling | None:
-        """Complete every evaluation that blocks the run; use idle slots for other planned ones.
-
-        Returns None when that is done, or what ended it early: a rule that fires, a cap under which
-        nothing more fits, a signal. Running evaluations are then waited for, unless `stop.now`.
+        While evaluations run nothing ends it, unless `stop.now`: a reservation is more than what an
+        evaluation will cost.
         """
         run, stop = self.run, self.stop
-        while True:
+        while not stop.now:
             ruling = judge(run.state)
-            is_halted = stop.requested or ruling.decision in ("pause", "stop")
-            obstacle = None if is_halted else self._dispatch()
-            goes_on = not is_halted and obstacle is None
-            is_open = any(not batch.closed for batch in blocking_batches(run.state))
-            if stop.now or not (is_open if goes_on else run.state.accounts.holds):
-                break
-            self._settle_outcomes()
-        if obstacle is not None and not run.state.accounts.holds:
-            ruling = Ruling(obstacle.decision, (obstacle,))
-        if only_ends_the_search(run.state, ruling):
-            put_on_record(run, ruling)
-            return None
-        if ruling.decision in ("pause", "stop"):
-            return ruling
-        return INTERRUPTED if stop.requested else None
+            obstacle, goes_on = None, ruling.decision == "continue" and not stop.requested
+            if goes_on and self._advance():
+                continue
+            if goes_on and (obstacle := self._dispatch()) is not None:
+                ruling = Ruling(obstacle.decision, (obstacle,))
+            if run.state.accounts.holds or (goes_on and obstacle is None):
+                self._settle_outcomes()
+            elif only_ends_the_search(run.state, ruling):
+                run.put_on_record(ruling)
+            else:
+                return ruling
+        return INTERRUPTED
 
-    def _settle_outcomes(self) -> None:
-        """Settle what ends within WAIT_SECONDS."""
-        self.look(self.run)
-        for outcome in self.executor.wait(WAIT_SECONDS):
-            self.run.take(outcome)
-        for pace in self.paces:
-            pace.look(self.run.state)
-
-    def _drained(self) -> bool:
-        """Wait until nothing is running; return False if a person stops that."""
-        while self.run.state.accounts.holds and not self.stop.now:
-            self._settle_outcomes()
-        return not self.run.state.accounts.holds
+    def _advance(self) -> bool:
+        """Record what follows without an evaluation; return whether anything does."""
+        run, state, step = self.run, self.run.state, next_action(self.run.state)
+        if step == "generation":
+            if (current := state.current) is None:
+                points, seeds = self.proposer.ask(), evaluation_seeds(state.plan, state.begun)
+                run.record(GenerationAsked(generation=state.begun, points=points, seeds=seeds))
+                return True
+            if state.plan.search is None or not current.closed:
+                return False
+            run.record(self.proposer.tell(current))
+            self.report("generation")
+            return True
+        if step == "decide":
+            if state.accounts.holds:
+                return False
+            fired, decided = decide(state)
+            for event in fired:
+                if event not in state.fired:  # an earlier session may have recorded it
+                    run.record(event)
+            run.record(decided)
+        elif (comparison := due(state)) is not None:
+            run.record(comparison)
+            self.report("batch")
+        else:
+            return False
+        return True
 
     def _dispatch(self) -> Fired | None:
-        """Start pending evaluations on free slots; return what prevents a blocking one."""
-        run, blocking = self.run, blocking_batches(self.run.state)
+        """Start pending evaluations on free slots; return what prevents one that blocks the run."""
+        run = self.run
         while self.executor.free():
             pending = ((batch, key) for batch in open_batches(run.state) for key in batch.pending)
             if (first := next(pending, None)) is None:
@@ -206,31 +406,25 @@ class Loop:
                 return disk_full(place_of(run.state, batch), free_bytes)
             prepared = run.prepare(batch, *key)
             if isinstance(prepared, Refusal):
-                is_blocking = any(batch is other for other in blocking)
+                is_blocking = batch in blocking_batches(run.state)
                 return refused(run.state, batch, prepared) if is_blocking else None
             if not all(pace.admits(run.state) for pace in self.paces):
-                return None
+                break
             record, attempt = prepared
             if run.reserve(record, attempt):
                 self.executor.submit(attempt)
             else:
-                settle_one_abandoned(run, batch.attempts[key][-1])
+                run.settle_abandoned(batch.attempts[key][-1])
         return None
 
-
-def judge_on_record(run: Run) -> Ruling:
-    """Return the ruling. A rule that only ends the search is recorded, and comparisons go on."""
-    ruling = judge(run.state)
-    if not only_ends_the_search(run.state, ruling):
-        return ruling
-    put_on_record(run, ruling)
-    return judge(run.state)
-
-
-def put_on_record(run: Run, ruling: Ruling) -> None:
-    """Record the rules that fired, each once per generation; a stop again after new caps."""
-    known = {(fired.rule, fired.generation) for fired in run.state.fired}
-    for trigger in ruling.triggers:
-        is_known = (trigger.rule, trigger.generation) in known
-        if not is_known or (trigger.decision == "stop" and run.state.ended is None):
-            run.record(trigger)
+    def _settle_outcomes(self) -> None:
+        """Settle what ends within WAIT_SECONDS."""
+        self.look(self.run)
+        for outcome in self.executor.wait(WAIT_SECONDS):
+            self.run.take(outcome)
+        warnings = self.executor.warnings
+        for warning in warnings[self._warnings_said :]:
+            self.say(f"Warning: {warning}.")
+        self._warnings_said = len(warnings)
+        for pace in self.paces:
+            pace.look(self.run.state)

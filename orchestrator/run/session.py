@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Literal, Self
+from typing import Self
 
-from budgets.events import Concluded, Opened, Owner
+from budgets.events import Concluded, Opened, Overridden, Owner
 from budgets.formatting import counted
 from budgets.ledger import Clock, Ledger
 from budgets.plan import Devices, Plan
 from budgets.rules import Ruling, ruling_of
-from budgets.state import Batch, Observer, RunState
+from budgets.state import Observer, RunState
 from budgets.storage import DISK, Storage
 from objectives import registry
 from objectives.api import Objective, SetupError
@@ -24,18 +25,8 @@ from orchestrator.execution.devices import Engine, resized, versions
 from orchestrator.execution.processes import this_owner
 from orchestrator.plan.resolve import Overrides
 from orchestrator.records.runs import Result, recorded_state
-from orchestrator.run.attempts import Run, settle_abandoned
-from orchestrator.run.files import (
-    check_place,
-    check_same_plan,
-    open_run,
-    override,
-    refuse_override,
-)
-from orchestrator.run.loop import Loop, Proposer, Stop, judge_on_record, put_on_record
-
-Moment = Literal["begun", "generation", "batch", "left"]
-"""A session has begun; a generation, or another batch, is complete; it leaves the run."""
+from orchestrator.run.files import check_same_plan, lets_through, open_run
+from orchestrator.run.loop import Loop, Moment, Proposer, Run, Stop
 
 
 def system_clock() -> Clock:
@@ -57,14 +48,12 @@ class Session:
     stop: Stop = field(default_factory=Stop)
     storage: Storage = DISK
     owner: Callable[[], Owner] = this_owner
-    allow_network_fs: bool = False
     max_concurrent: int | None = None  # evaluations of all runs of this user on this host
     backpressure: bool = False  # run fewer evaluations at once while more would do less
     look: Callable[[Run], None] = lambda run: None  # noqa: ARG005 - called when a run waits
     report: Callable[[Path, RunState, Moment], None] = lambda *_: None  # writes files for people
     command: tuple[str, ...] = ()  # the command line, without secrets
     executor: Executor | None = None  # started when first needed
-    _warnings_said: int = 0
     _shared: HostSlots | None = None  # slots shared with other runs of this host
 
     def __enter__(self) -> Self:
@@ -96,7 +85,7 @@ class Session:
         if recorded is not None and recorded.concluded is not None:
             check_same_plan(directory, recorded, plan)
             for rule, reason in overrides:
-                refuse_override(recorded, rule, reason)
+                lets_through(recorded, rule, reason)
             with suppress(OSError):  # it may be read-only
                 self.report(directory, recorded, "begun")  # its process may have died before
             return Result(directory, recorded, ruling_of(recorded))
@@ -109,26 +98,23 @@ class Session:
         objective = registry.load(plan.objective)
         for warning in preflight(objective, plan):
             self.say(f"Warning: {warning}.")
-        check_place(directory, allow_network=self.allow_network_fs)
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         with Ledger(directory, self.clock, self.storage) as ledger:
             run = open_run(ledger, plan, self.owner(), [self.observe])
             if ledger.repair:
                 self.say(f"{ledger.path}: {ledger.repair}.")
-            if run.state.concluded is None:
+            ruling = ruling_of(run.state)
+            if run.state.concluded is None:  # else another process has concluded it since
                 proposes = proposer(run.state)  # a search that diverges is refused before it writes
                 self._take_up(run, slots, overrides)
                 ruling = self._to_its_end(run, slots, objective, proposes, pace)
-                return Result(directory, run.state, ruling)
-            for rule, reason in overrides:  # another process has concluded the run since
-                refuse_override(run.state, rule, reason)
-            return Result(directory, run.state, ruling_of(run.state))
+            return Result(directory, run.state, ruling)
 
     def _take_up(self, run: Run, slots: Devices, overrides: Overrides) -> None:
         """Record this session, settle what earlier ones left running, apply overrides."""
         if not run.state.running_attempts():  # otherwise their ends may make a rule fire
             for rule, reason in overrides[:1]:
-                refuse_override(run.state, rule, reason)  # before anything is written
+                lets_through(run.state, rule, reason)  # before anything is written
         run.record(
             Opened(
                 host=platform.node(),
@@ -138,39 +124,33 @@ class Session:
                 command=self.command,
             )
         )
-        settle_abandoned(run)
+        run.settle_abandoned()
         self.report(run.directory, run.state, "begun")
         for rule, reason in overrides:
-            override(run, rule, reason)
+            for trigger in lets_through(run.state, rule, reason):
+                generation = trigger.generation
+                run.record(Overridden(rule=rule, generation=generation, reason=reason))
 
     def _to_its_end(
         self, run: Run, slots: Devices, objective: Objective, proposes: Proposer, pace: Pace | None
     ) -> Ruling:
         """Run the loop and record how it ended."""
-        paces = self._paced(run, slots, pace)
-        ruling = judge_on_record(run)
+        paces, ruling = self._paced(run, slots, pace), ruling_of(run.state)
         if ruling.decision == "continue":
             executor = self._started(slots, objective)
-            loop = Loop(run, proposes, executor, self.stop, self._closed, paces, self._look)
-            ruling = loop.to_its_end()
+            report = partial(self.report, run.directory, run.state)
+            stop, look, say = self.stop, self.look, self.say
+            ruling = Loop(run, proposes, executor, stop, report, paces, look, say).to_its_end()
         if self.stop.now:  # this kills what is running, so it can be settled
             self._end_executor()
-            settle_abandoned(run)
+            run.settle_abandoned()
         for each in paces:
             each.look(run.state)
-        put_on_record(run, ruling)
+        run.put_on_record(ruling)
         if ruling.decision == "done":
             run.record(Concluded())
         self.report(run.directory, run.state, "left")
         return ruling
-
-    def _look(self, run: Run) -> None:
-        self._say_new_warnings()
-        self.look(run)
-
-    def _closed(self, run: Run, generation: Batch | None) -> None:
-        is_generation = run.state.plan.search is not None and generation is not None
-        self.report(run.directory, run.state, "generation" if is_generation else "batch")
 
     def _started(self, slots: Devices, objective: Objective) -> Executor:
         """Return the session's executor, started with these slots."""
@@ -181,12 +161,6 @@ class Session:
             self.say(f"Starting {workers} ...")
             self.executor = self.engine.executor(slots, objective).__enter__()
         return self.executor
-
-    def _say_new_warnings(self) -> None:
-        warnings = () if self.executor is None else self.executor.warnings
-        for warning in warnings[self._warnings_said :]:
-            self.say(f"Warning: {warning}.")
-        self._warnings_said = len(warnings)
 
     def _paced(self, run: Run, slots: Devices, own: Pace | None) -> list[Pace]:
         """Return the run's own pace and the session's."""
@@ -200,8 +174,7 @@ class Session:
         return paces
 
     def _end_executor(self) -> None:
-        self._say_new_warnings()
-        executor, self.executor, self._warnings_said = self.executor, None, 0
+        executor, self.executor = self.executor, None
         if executor is not None:
             executor.__exit__(None, None, None)
 
@@ -212,13 +185,10 @@ def preflight(objective: Objective, plan: Plan) -> Iterator[str]:
     Raises SetupError as well if one of them cannot be evaluated at all.
     """
     yield from objective.preflight()
-    conditions = () if plan.campaign is None else plan.campaign.conditions
-    others = [(condition.name, condition.settings) for condition in conditions]
-    if plan.proxy is not None:
-        others.append((plan.proxy.name, plan.proxy.settings))
-    for name, settings in others:
-        other = registry.load(registry.varied(objective.spec, settings))
+    others = [] if plan.campaign is None else list(plan.campaign.conditions)
+    for other in (*others, *filter(None, [plan.proxy])):
         try:
-            yield from (f"{name}: {warning}" for warning in other.preflight())
+            own = registry.load(registry.varied(objective.spec, other.settings))
+            yield from (f"{other.name}: {warning}" for warning in own.preflight())
         except SetupError as error:
-            raise SetupError(f"{name}: {error}") from error
+            raise SetupError(f"{other.name}: {error}") from error

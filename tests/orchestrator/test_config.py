@@ -166,7 +166,7 @@ ELSEWHERE = {
     *("search.follows", "search.variant", "search.proxy"),
     "search.generations",  # the most there may be
     *("backend.executor", "backend.address", "backend.drain_seconds"),
-    *("backend.allow_network_fs", "backend.max_concurrent"),
+    "backend.max_concurrent",
 }
 
 

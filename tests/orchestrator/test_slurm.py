@@ -133,7 +133,7 @@ def test_a_cells_configuration_is_that_cell_and_nothing_else(
     assert not {"factors", "slurm"} & set(config)
     backend = config["backend"]
     assert (backend["executor"], backend["workers"], backend["device"]) == ("local", 1, "cpu")
-    assert (backend["drain_seconds"], backend["allow_network_fs"]) == (270.0, True)
+    assert backend["drain_seconds"] == 270.0
     assert config["budget"]["max_device_hours"] == pytest.approx(1.2)  # of 10 runs
     assert "max_requeues=0\n" in script
 

@@ -12,9 +12,9 @@ from budgets.events import Settled, Status
 from budgets.ledger import LEDGER
 from budgets.state import RunState
 from orchestrator.execution.api import Attempt, Outcome
-from orchestrator.run import attempts as attempts_of_run
-from orchestrator.run.attempts import judged as truly_judged
-from orchestrator.run.attempts import settled
+from orchestrator.run import loop as loop_of_run
+from orchestrator.run.loop import judged as truly_judged
+from orchestrator.run.loop import settled
 from tests.simulation.devices import STORM, Device, SimulatedExecutor
 from tests.simulation.disk import FaultyDisk
 from tests.simulation.scenarios import KINDS, SCENARIOS, Disturbance, disturbed
@@ -112,7 +112,7 @@ def never_blamed(_: World, patch: pytest.MonkeyPatch) -> None:
         own = truly_judged(state, end)
         return own.model_copy(update={"retry": True}) if own.status is Status.ERROR else own
 
-    patch.setattr(attempts_of_run, "judged", judged)
+    patch.setattr(loop_of_run, "judged", judged)
 
 
 def blamed_on_resume(world: World, patch: pytest.MonkeyPatch) -> None:
@@ -120,7 +120,7 @@ def blamed_on_resume(world: World, patch: pytest.MonkeyPatch) -> None:
         return end if end.recovered else truly_judged(state, end)
 
     world.disturb = deadly_storm
-    patch.setattr(attempts_of_run, "judged", judged)
+    patch.setattr(loop_of_run, "judged", judged)
 
 
 def continues_unready(_: World, patch: pytest.MonkeyPatch) -> None:
@@ -135,7 +135,7 @@ def loses_charges(_: World, patch: pytest.MonkeyPatch) -> None:
         event = settled(*arguments, **named)  # type: ignore[arg-type]
         return event.model_copy(update={"charged_ms": 0}) if event.status is Status.LOST else event
 
-    patch.setattr(attempts_of_run, "settled", charged)
+    patch.setattr(loop_of_run, "settled", charged)
 
 
 def forgets_hours(world: World, patch: pytest.MonkeyPatch) -> None:
@@ -150,7 +150,7 @@ def forgets_results(world: World, patch: pytest.MonkeyPatch) -> None:
         seconds = attempt.limits.reserve_ms / 1000
         return Outcome(attempt_id=attempt.attempt_id, status=Status.LOST, seconds=seconds)
 
-    patch.setattr(attempts_of_run, "recover", lost)
+    patch.setattr(loop_of_run, "recover", lost)
 
 
 def executor(kind: type[SimulatedExecutor]) -> Bug:
