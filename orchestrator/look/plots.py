@@ -1,27 +1,26 @@
-"""Ten plots of a run with matplotlib, as SVG for a page and as PNG, PDF or SVG for a paper.
+"""Four plots of a run with matplotlib, as SVG for a page and as PNG, PDF or SVG for a paper.
 
 A plot is a function that paints on an empty figure and returns its title and how to read it, or
 None where the run has nothing to show in it. The colours are those of Okabe and Ito, which
-colour-blind readers tell apart; marks, lines and hatches differ too. In dark mode a page inverts
+colour-blind readers tell apart; marks and lines differ too. In dark mode a page inverts
 their lightness. Matplotlib is imported when something is drawn, and its pyplot never.
 """
 
 import base64
 import io
 import warnings
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, combinations
-from math import ceil, isfinite, nan, sqrt
+from itertools import chain
+from math import ceil, isfinite, nan
 from pathlib import Path
 from statistics import fmean, quantiles
-from typing import Any, NamedTuple
+from typing import Any
 
-from budgets.formatting import better_when, percent, printable, shortened
+from budgets.formatting import better_when, printable
 from budgets.stats import interval
-from budgets.verdict import BASELINE, mean_score
+from budgets.verdict import mean_score
 from orchestrator.look.files import Curve, curve
 from orchestrator.look.run import Attempt, Run
 
@@ -29,8 +28,7 @@ INK = "#1b1f24"
 GREY, BLUE, SKY, GREEN = "#808080", "#0072b2", "#56b4e9", "#009e73"
 ORANGE, RED, PURPLE = "#e69f00", "#d55e00", "#cc79a7"
 WIDTH, FONT = 6.4, 9.0  # of a drawing, in inches; of its text, in points
-MOST_KNOBS, MOST_ROWS = 12, 40  # charts of knobs; rows of a forest
-LABEL_WIDTH = 44  # characters of a forest's row
+MOST_KNOBS = 12  # charts of them
 MOST_BINS, BIN = 8, 4  # means over a knob's range; candidates in one, at least
 MOST_CURVES = 6  # of losses
 
@@ -43,11 +41,9 @@ _STYLE = dict.fromkeys(_INKED, INK) | {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "legend.frameon": False,
-    "grid.alpha": 0.4,
     "svg.fonttype": "none",
     "text.parse_math": False,  # a `$` in a name is a `$`
 }
-_NO_SCORE = {"fc": RED, "hatch": "////", "ec": INK, "lw": 0.3}
 
 Texts = tuple[str, str]  # a plot's title, and how to read it
 Ends = tuple[float, float]
@@ -145,11 +141,6 @@ def _limits(values: Iterable[float | None], must: Iterable[float | None] = ()) -
     return low - room, high + room
 
 
-def _time_unit(seconds: float) -> tuple[str, float]:
-    """Return the unit in which a time is shown, and its length in seconds."""
-    return ("s", 1.0) if seconds < 300 else ("min", 60.0) if seconds < 3 * 3600 else ("h", 3600.0)
-
-
 def _searched(run: Run) -> list[Attempt]:
     over = [one for one in run.attempts if one.settled is not None and one.settled.final]
     return [one for one in over if run.is_search and one.reserved.comparison is None]
@@ -217,76 +208,6 @@ def _fresh(axes: Any, fresh: Sequence[tuple[str, bool, list[float]]]) -> None:
     axes.tick_params(axis="y", length=0, labelleft=False)
 
 
-# Forests: gains of a search or a campaign, and the effects of a check
-
-
-class _Row(NamedTuple):
-    name: str
-    mean: float | None
-    low: float | None
-    high: float | None
-    is_sure: bool  # more than chance
-
-
-def _forest(canvas: Any, label: str, rows: Sequence[_Row], lines: Mapping[float, str]) -> str:
-    """Draw rows with intervals, and vertical lines to compare with; return a note on the rest."""
-    shown = rows[:MOST_ROWS]
-    canvas.set_figheight(0.9 + 0.3 * max(2, len(shown)))
-    axes = canvas.subplots()
-    axes.set_yticks(range(len(shown)), shortened([_line(row.name) for row in shown], LABEL_WIDTH))
-    axes.set(ylim=(len(shown) - 0.4, -0.6), xlabel=label)
-    axes.tick_params(axis="y", length=0)
-    axes.spines["left"].set_visible(False)
-    axes.grid(axis="x")
-    for at, name in lines.items():
-        axes.axvline(at, color=INK, lw=1.2, ls="--" if at else "-", label=name)
-    for at, row in enumerate(shown):
-        colour, name = (BLUE, "more than chance") if row.is_sure else ("none", "may be chance")
-        axes.plot([row.low, row.high], [at, at], color=BLUE, lw=1.8)
-        axes.plot([row.mean], [at], "o", ms=6, mfc=colour, mec=BLUE, label=name)
-    return f" Not shown: {len(rows) - len(shown)} more." * (len(rows) > len(shown))
-
-
-def _gains(run: Run, canvas: Any) -> Texts | None:
-    if not run.gains:
-        return None
-    rows, lines, level = list[_Row](), {0.0: "no difference"}, run.gains[0].gain.level
-    for one in run.gains:
-        shares = (one.gain.mean, one.gain.lower, one.gain.upper)
-        mean, low, high = (None if share is None else 100 * share for share in shares)
-        name = one.name + f" over {one.against}" * (one.against != BASELINE)
-        name = f"{name}, n = {one.gain.pairs}"
-        rows.append(_Row(name, mean, low, high, one.is_found))
-    if run.findings is not None:
-        lines[100 * run.findings.asked] = f"a Go needs {percent(run.findings.asked)}"
-    more = _forest(canvas, "gain (%), right is better", rows, lines)
-    return "Gains", (
-        f"Each end of an interval is missed with a probability of {percent(level)}; n: shared "
-        "seeds. A search's first gain decides: nothing was selected on its seeds. Filled: more "
-        f"than chance, all of a campaign considered together.{more}"
-    )
-
-
-def _effects(run: Run, canvas: Any) -> Texts | None:
-    found, rows = run.check, []
-    if found is None:
-        return None
-    scale, unit = (found.noise, "sd of the noise") if found.noise else (1.0, "score")
-    for knob in found.knobs:
-        for end in knob.ends:
-            if end.difference is not None:
-                mean = end.difference / scale
-                reach = found.t_limit * abs(mean / end.t) if end.t else 0.0
-                name = f"{knob.knob}, {end.end}"
-                rows.append(_Row(name, mean, mean - reach, mean + reach, end.moves))
-    label = f"change of the score ({unit}), {better_when(run.plan.direction)}"
-    more = _forest(canvas, label, rows, {0.0: "baseline"})
-    return "Which knobs move the score", (
-        "Each knob is moved alone from the baseline to an end of its range, on the same seeds. "
-        f"Filled: more than chance, all ends considered together.{more}"
-    )
-
-
 # Knobs
 
 
@@ -326,18 +247,13 @@ def _paths(run: Run, canvas: Any) -> Texts | None:
 
     def paint(axes: Any, place: int) -> None:
         _dots(axes, at, [one.configuration.point[place] for one in own])
-        means = [one.mean[place] for one in told]
-        if sds := [sqrt(one[place, place]) for one in run.covariances]:
-            ends = [(mean - sd, mean + sd) for mean, sd in zip(means, sds, strict=True)]
-            low, high = zip(*ends, strict=True)
-            axes.fill_between(x, low, high, color=BLUE, alpha=0.22, lw=0, label="± 1 sd")
-        _series(axes, x, means, "mean point")
+        _series(axes, x, [one.mean[place] for one in told], "mean point")
         _show_range(axes, "y", run, place)
 
     moved = [abs(unit - one.baseline_unit) for unit, one in zip(last, run.knobs, strict=True)]
     return "Path of each knob", (
-        "The line is the mean of the search distribution, the band one standard deviation. A band "
-        "that narrows away from the baseline has found something; one that stays wide has not."
+        "The line is the mean of the search distribution. Where evaluations close in on a value "
+        "away from the baseline, something is found; where they stay scattered, it is not."
         + _of_knobs(run, canvas, moved, paint)
     )
 
@@ -377,106 +293,6 @@ def _marginals(run: Run, canvas: Any) -> Texts | None:
     )
 
 
-# The search distribution
-
-
-def _step_size(run: Run, canvas: Any) -> Texts | None:
-    told = [one for one in run.generations if one.step_size is not None]
-    if not told:
-        return None
-    courses = {
-        "step size": [one.step_size or 0.0 for one in told],
-        "axis ratio": [one.axis_ratio or 0.0 for one in told],
-    }
-    canvas.set_figheight(2.3)
-    for axes, (title, y) in zip(canvas.subplots(1, 2), courses.items(), strict=True):
-        _series(axes, [one.number for one in told], y)
-        axes.set(ylim=(0, 1.1 * max(y)), title=title, xlabel="generation")
-        axes.grid(axis="y")
-    return "Step size and axis ratio", (
-        "A falling step size means that the search closes in; a growing one, that it follows a "
-        "slope or sees only noise. An axis ratio near 1 is a sphere."
-    )
-
-
-def _correlations(run: Run, canvas: Any) -> Texts | None:
-    history, names = run.covariances, [_line(knob.name) for knob in run.plan.space.knobs]
-    if not history or len(names) < 2:
-        return None
-    count, deviations = len(names), history[-1].diagonal() ** 0.5
-    found = history[-1] / (deviations * deviations[:, None])
-    below = [[found[x][y] if x < y else nan for x in range(count - 1)] for y in range(1, count)]
-    side = min(0.42 * (count - 1), 4.4)
-    canvas.set_figheight(0.4 + side + 0.068 * max(map(len, names)))
-    axes, size = canvas.subplots(), min(FONT, 65 * side / count)
-    axes.imshow(below, cmap="RdBu", vmin=-1.4, vmax=1.4, interpolation="none", aspect="equal")
-    for x, y in combinations(range(count), 2) if count <= MOST_KNOBS else ():
-        look = {"ha": "center", "va": "center", "fontsize": size - 1.5}
-        axes.text(x, y - 1, f"{found[x][y]:+.2f}", **look)
-    axes.set_yticks(range(count - 1), names[1:])
-    axes.set_xticks(range(count - 1), names[:-1], rotation=90)
-    axes.tick_params(length=0, labelsize=size)
-    axes.spines[:].set_visible(False)
-    return "Correlations between knobs", (
-        "Of the last search distribution. Blue: two knobs rise together; red: one falls as the "
-        "other rises. A short search on noise shows some as well."
-    )
-
-
-# Time
-
-
-def _device_time(run: Run, canvas: Any) -> Texts | None:
-    usage = run.usage
-    taken = sum(usage.values()) - usage["planned"]
-    if not taken:
-        return None
-    unit, length = _time_unit(3600 * max(taken, usage["planned"]))
-    looks: dict[str, dict[str, Any]]
-    looks = {"useful": {"color": BLUE}, "wasted": _NO_SCORE, "idle": {"color": GREY, "alpha": 0.45}}
-    canvas.set_figheight(1.7)
-    axes, left = canvas.subplots(), 0.0
-    for kind, look in looks.items():
-        width = 3600 * usage[kind] / length
-        axes.barh("taken", width, left=left, label=kind, **look)
-        left += width
-    if planned := 3600 * usage["planned"] / length:
-        axes.barh("planned", planned, fill=False, ec=PURPLE, lw=1.5, label="planned")
-    axes.set(xlabel=f"device time ({unit})", ylim=(-0.6, 0.6 + bool(planned)))
-    return "Device time", (
-        "Wasted: by attempts without a score. Idle: slots that waited, at start-up or for a "
-        "generation's last evaluation. Planned: by the calibration, for what was begun."
-    )
-
-
-def _timeline(run: Run, canvas: Any) -> Texts | None:
-    own = [(one.reserved.slot or 0, one) for one in run.attempts]
-    if not own:
-        return None
-    end = max(run.edges_ms[-1] / 1000, 0.001)
-    (unit, length), slots = _time_unit(end), 1 + max(slot for slot, _ in own)
-    looks: dict[str, dict[str, Any]] = {
-        "search": {"fc": BLUE, "lw": 0},
-        "comparison": {"fc": GREEN, "lw": 0},
-        "no score": _NO_SCORE,
-        "running": {"fc": "none", "ec": INK},
-    }
-    canvas.set_figheight(0.95 + min(6.0, max(0.8, 0.2 * slots)))
-    axes, gap = canvas.subplots(), 0.0008 * end  # so that neighbours are told apart
-    bars = defaultdict[tuple[str, int], list[tuple[float, float]]](list)
-    for slot, one in own:
-        width = max(gap, one.ended - one.began - gap)
-        kind = "comparison" if one.reserved.comparison else "search"
-        kind = kind if one.score is not None else "no score" if one.settled else "running"
-        bars[kind, slot].append((one.began / length, width / length))
-    for (kind, slot), spans in bars.items():
-        axes.broken_barh(spans, (slot - 0.38, 0.76), label=kind, **looks[kind])
-    axes.set(xlim=(0, end / length), ylim=(slots - 0.4, -0.6), ylabel="slot")
-    axes.set_yticks(range(0, slots, ceil(slots / 16)))
-    axes.set_xlabel(f"time that the run was open ({unit})")
-    return "Evaluations by slot", "Gaps are idle time."
-
-
 # Training
 
 
@@ -514,14 +330,8 @@ def _curves(run: Run) -> Iterator[tuple[str, Curve]]:
 
 
 PLOTS: dict[str, Callable[[Run, Any], Texts | None]] = {
-    "gains": _gains,
-    "effects": _effects,
     "scores": _scores,
-    "device_time": _device_time,
-    "step_size": _step_size,
-    "correlations": _correlations,
     "paths": _paths,
     "marginals": _marginals,
-    "timeline": _timeline,
     "losses": _losses,
 }

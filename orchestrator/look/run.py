@@ -13,7 +13,7 @@ from itertools import accumulate
 from math import inf
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from budgets import measurements
 from budgets import schedule as schedules
@@ -30,11 +30,7 @@ from budgets.stats import Gain, NamedGain
 from budgets.verdict import Findings, best_point, findings, recommendation
 from objectives.space import Knob as Scale
 from orchestrator.look.files import heartbeat
-from orchestrator.records.runs import ReplayError
 from orchestrator.records.standing import OVER, Standing, standing_of
-
-if TYPE_CHECKING:
-    from orchestrator.search.arithmetic import Array
 
 NEAR = 0.01  # of a knob's range: a value this near to an end counts as at the end
 
@@ -201,9 +197,7 @@ class Run:
 
     @cached_property
     def usage(self) -> dict[str, float]:
-        """Device-hours: planned for what was begun, useful, wasted without a score, and idle."""
-        batches = list(self.state.batches())
-        planned = sum(batch.cost for batch in batches) * (self.eval_seconds or 0.0) / 3600
+        """Device-hours of the slots: useful, wasted without a score, and idle."""
         seconds = {"useful": 0.0, "wasted": 0.0, "running": 0.0}
         for one in self.attempts:
             kind = "running" if one.settled is None else "wasted" if one.score is None else "useful"
@@ -211,8 +205,7 @@ class Run:
         sessions = zip(self.state.opened, self.state.accounts.sessions_ms, strict=True)
         slots = sum(opened.workers * ms for opened, ms in sessions) / 1000
         seconds["idle"] = max(0.0, slots - sum(seconds.values()))
-        hours = {kind: seconds[kind] / 3600 for kind in ("useful", "wasted", "idle")}
-        return {"planned": planned, **hours}
+        return {kind: seconds[kind] / 3600 for kind in ("useful", "wasted", "idle")}
 
     # Time
 
@@ -405,7 +398,7 @@ class Run:
             found.append(one)
         return tuple(found)
 
-    # Knobs and the search distribution
+    # Knobs
 
     @cached_property
     def knobs(self) -> tuple[Knob, ...]:
@@ -428,23 +421,6 @@ class Run:
                 self.plan.space.knobs, point or nothing, best or nothing, strict=True
             )
         )
-
-    @cached_property
-    def covariances(self) -> tuple["Array", ...]:
-        """That of the search after each finished generation, where it can be replayed."""
-        if self.plan.search is None or not self.state.completed:
-            return ()
-        found = list["Array"]()
-        try:
-            from orchestrator.search import Search  # imports cma
-
-            search = Search(self.plan.search, self.plan.resolved.population)
-            for generation in self.state.completed:
-                search.replay([generation])
-                found.append(search.covariance)
-        except (ImportError, ReplayError, ValueError, ArithmeticError):
-            return ()
-        return tuple(found)
 
     # Verdicts
 

@@ -55,7 +55,7 @@ def _folded(title: str, blocks: Sequence[Block]) -> list[Block]:
 # The verdict and the scores
 
 
-def _verdict(run: Run, figures: Figures) -> Iterator[Block]:
+def _verdict(run: Run, _: Figures) -> Iterator[Block]:
     if follows := begins_with(run.plan):
         yield plain(follows)
     if run.campaign is not None:
@@ -69,7 +69,6 @@ def _verdict(run: Run, figures: Figures) -> Iterator[Block]:
     elif run.check is not None:
         yield from _check(run, run.check)
     yield from _gains(run)
-    yield from _shown(figures, "gains", "effects")
     if run.findings is not None:
         rows = (
             {
@@ -148,16 +147,14 @@ def _scores(run: Run, figures: Figures) -> Iterator[Block]:
 # What was spent
 
 
-def _budget(run: Run, figures: Figures) -> Iterator[Block]:
+def _budget(run: Run, _: Figures) -> Iterator[Block]:
     usage = run.usage
     said = text.timing(run.pace)
-    if total := sum(usage.values()) - usage["planned"]:
+    if total := sum(usage.values()):
         idle, wasted = usage["idle"] / total, usage["wasted"] / total
         said = f"Time of the slots: {idle:.0%} idle, {wasted:.0%} wasted. {said}"
     if said:
         yield said.rstrip()
-    own = _shown(figures, "timeline", "device_time")
-    yield from _folded("When the slots worked, and where device time went", own)
 
 
 # The knobs and the search
@@ -184,8 +181,6 @@ def _knobs(run: Run, figures: Figures) -> Iterator[Block]:
 
 
 def _search(run: Run, figures: Figures) -> Iterator[Block]:
-    own = _shown(figures, "step_size", "correlations")
-    yield from _folded("Step size, and which knobs go together", own)
     yield from _shown(figures, "losses")
     yield "Every attempt as a table; its files are under eval/ in the run's directory:"
     yield commands(command("export", "table", named(run)))
