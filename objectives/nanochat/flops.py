@@ -9,7 +9,7 @@ reported.
 """
 
 from objectives.api import Flops, SetupError
-from objectives.nanochat.config import BLOCK, NanochatConfig
+from objectives.nanochat.config import BLOCK, VOCAB_SIZE, NanochatConfig
 
 MIN_STEPS = 20  # below, the score is that of an untrained model
 GOOD_STEPS = 200  # below, the score hardly tells candidates apart
@@ -28,7 +28,7 @@ def parts(config: NanochatConfig) -> dict[str, tuple[float, float]]:
     heads = config.n_head + 2 * config.n_kv_head
     weights = 2.0 * layers * (width * heads * config.head_dim + width**2 + 8 * width**2)
     attention = 4.0 * layers * length * width  # query times key, weight times value
-    head = 2.0 * width * config.vocab_size
+    head = 2.0 * width * VOCAB_SIZE
     calcium = chain = 0.0
     if config.model == "synaptic":
         synapses, blocks = layers * config.n_head, length // BLOCK

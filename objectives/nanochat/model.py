@@ -20,7 +20,7 @@ import torch.nn.functional as F  # noqa: N812 - the name everybody knows it by
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from objectives.nanochat.config import NanochatConfig
+from objectives.nanochat.config import VOCAB_SIZE, NanochatConfig
 from objectives.nanochat.synaptic import PostSynapticGains, Release
 
 SOFTCAP = 15.0
@@ -126,10 +126,10 @@ class GPT(nn.Module):
     ) -> None:
         super().__init__()
         self.config = config
-        self.wte = nn.Parameter(torch.empty(config.vocab_size, config.n_embd))
+        self.wte = nn.Parameter(torch.empty(VOCAB_SIZE, config.n_embd))
         self.h = nn.ModuleList(Block(config, i, device) for i in range(config.n_layer))
         self.gains = PostSynapticGains(config) if config.model == "synaptic" else None
-        self.lm_head = nn.Parameter(torch.empty(config.vocab_size, config.n_embd))
+        self.lm_head = nn.Parameter(torch.empty(VOCAB_SIZE, config.n_embd))
         self._precompute_tables()
         self.init_weights(generator)
         self.to(device)

@@ -56,12 +56,12 @@ class NanochatObjective(Objective):
         return search_space(self.config)
 
     def identity(self) -> Mapping[str, Any]:
-        text = data.load(self.config.data, self.config.tokenizer).fingerprint
-        return {"text": text, "code": _code_sha256()}
+        text = data.load(self.config.data).facts
+        return {"text": [text["data_sha256"], text["train_tokens"]], "code": _code_sha256()}
 
     @property
     def provenance(self) -> dict[str, str | int]:
-        corpus = data.load(self.config.data, self.config.tokenizer)
+        corpus = data.load(self.config.data)
         return {"data": self.config.data, **corpus.facts}
 
     @property
@@ -80,7 +80,7 @@ class NanochatObjective(Objective):
         """Return what `evaluate` would report at the baseline."""
         config, train_tokens = self.config, 0
         if config.target_flops is None and config.num_batches is None:
-            train_tokens = len(data.load(config.data, config.tokenizer).train)
+            train_tokens = len(data.load(config.data).train)
         return plan(config, train_tokens)
 
     def arguments(self, knobs: Knobs) -> tuple[str, ...]:
@@ -94,7 +94,7 @@ class NanochatObjective(Objective):
     def preflight(self) -> tuple[str, ...]:
         if find_spec("torch") is None:
             raise SetupError(missing_package("torch"))
-        corpus = data.load(self.config.data, self.config.tokenizer)
+        corpus = data.load(self.config.data)
         data.require_length(corpus, self.config.sequence_len)
         bought = plan(self.config, len(corpus.train))
         require_steps(bought)
@@ -111,9 +111,9 @@ class NanochatObjective(Objective):
 
         config = self.config.with_knobs(knobs)
         with torch_set(context.threads, context.device):
-            corpus = data.load(config.data, config.tokenizer)
-            pinned, text = context.pinned, {"data": config.data, **corpus.facts}
-            is_planned = all(pinned.get(name) == text[name] for name in ("data", "tokenizer"))
+            corpus = data.load(config.data)
+            pinned, text = context.pinned, corpus.facts
+            is_planned = pinned.get("data") == config.data
             if is_planned and pinned["data_sha256"] != text["data_sha256"]:
                 raise SetupError(
                     f"the text of {config.data} has changed since the run was planned: put it "

@@ -73,7 +73,7 @@ def train(
     if run.device == "cuda" and not torch.cuda.is_available():
         raise SetupError(f"device cuda: torch {torch.__version__} sees no GPU: --set device=cpu")
     device = "cuda" if run.device != "cpu" and torch.cuda.is_available() else "cpu"
-    corpus = load(config.data, config.tokenizer)
+    corpus = load(config.data)
     require_length(corpus, config.sequence_len)
     steps = flops.plan(config, len(corpus.train)).steps
     if steps < 1:
@@ -82,7 +82,7 @@ def train(
         **config.model_dump(mode="json", exclude=NOT_TRAINED),
         "seed": run.seed,
         "device": device,
-        **{name: corpus.facts[name] for name in ("data_sha256", "tokenizer_sha256")},
+        "data_sha256": corpus.facts["data_sha256"],
     }
     with locked(run.checkpoint_dir), torch_set(run.threads, device):
         manifest = read_manifest(run.checkpoint_dir, identity)

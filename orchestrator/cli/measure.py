@@ -192,7 +192,7 @@ def _planned(config: Any, run: Any) -> dict[str, Any]:
     from objectives.nanochat import flops
     from objectives.nanochat.data import load
 
-    plan = flops.plan(config, len(load(config.data, config.tokenizer).train))
+    plan = flops.plan(config, len(load(config.data).train))
     size = flops.checkpoint_bytes(config, plan.steps)
     return {
         "settings": config.model_dump(mode="json") | run.model_dump(mode="json"),

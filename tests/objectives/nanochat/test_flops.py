@@ -19,7 +19,7 @@ TRAIN_TOKENS = 1_000_000
 SHAPES = [
     {},
     {"n_layer": 3, "n_embd": 48, "n_head": 4, "n_kv_head": 2, "sequence_len": 64},
-    {"n_embd": 64, "sequence_len": 256, "n_head": 2, "tokenizer": "bpe:1000"},
+    {"n_embd": 64, "sequence_len": 256, "n_head": 2},
 ]
 
 

@@ -27,7 +27,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "accumulation": {"gradient_accumulation_steps": 2, "micro_batch_size": 1},
     "checkpointing": {"gradient_checkpointing": True, "target_flops": 3e8},
     "bfloat16": {"dtype": "bfloat16"},
-    "bpe": {"tokenizer": "bpe:300"},
     "schedule": {"warmup_ratio": 0.3, "warmdown_ratio": 0.9, "weight_decay": 0.2},
     "loud synapses": {"stochastic_train_frac": 0.4, "lambda_loge": 3.0, "post_fast_lr": 0.01},
     "epochs": {"model": "gpt", "num_epochs": 0.2, "num_batches": None},
@@ -79,7 +78,6 @@ def test_an_evaluation_scores_what_is_stored(
 
 def test_the_built_in_texts_are_those_that_are_stored(request: pytest.FixtureRequest) -> None:
     found = {name: provenance(data=name) for name in ("builtin:wiki-v1", "builtin:kjv-v1")}
-    found["bpe"] = provenance(tokenizer="bpe:280")
     assert found == check("data", found, request)
 
 
