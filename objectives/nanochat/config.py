@@ -5,21 +5,22 @@ does. A search moves groups of fields, joined by "+", from where the configurati
 """
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
     ValidationError,
-    field_validator,
     model_validator,
 )
 
 from objectives.files import absolute
-from objectives.nanochat import data
+from objectives.nanochat.data import parse as source
 from objectives.settings import Settings, in_words, parse, unknown
 from objectives.space import Kind, Knob, SearchSpace
 
@@ -71,9 +72,21 @@ class RunConfig(BaseModel):
     keep_checkpoints: int = Field(default=3, ge=1)  # the last so many, and the best
 
     @property
-    def most_kept(self) -> int:
-        """Checkpoints on disk between two saves, at most."""
-        return self.keep_checkpoints + 1
+    def most_checkpoints(self) -> int:
+        """Checkpoints on disk at most: those kept, and the one that is being written."""
+        return self.keep_checkpoints + 2
+
+
+SYNAPTIC, OPTIMIZER = GROUPS = ("synaptic", "optimizer")
+
+
+def _knob(group: str, default: float, kind: Kind, low: float, high: float, **limits: Any) -> Any:
+    """Return a setting that a search of `group` moves from `low` to `high` in its x-space."""
+    extra: Any = {group: {"kind": kind, "low": low, "high": high}}
+    return Field(default=default, json_schema_extra=extra, **limits)
+
+
+_synaptic, _optimizer = partial(_knob, SYNAPTIC), partial(_knob, OPTIMIZER)
 
 
 class NanochatConfig(Settings):
@@ -85,13 +98,13 @@ class NanochatConfig(Settings):
     space: str = ""  # groups to search, joined by "+"; "" is the model's own
     # A control is evaluated at another model's points: its space may name knobs it does not have.
     control: bool = Field(default=False, exclude_if=lambda control: not control)
-    data: str = "builtin:wiki-v1"
+    data: Annotated[str, AfterValidator(lambda name: source(name).name)] = "builtin:wiki-v1"
 
     n_layer: int = Field(default=2, ge=1)
     n_head: int = Field(default=1, ge=1)
     n_kv_head: int = Field(default=1, ge=1)
     n_embd: int = Field(default=32, ge=2)
-    sequence_len: int = Field(default=128, ge=BLOCK)  # tokens
+    sequence_len: int = Field(default=128, ge=BLOCK, multiple_of=BLOCK)  # tokens
     micro_batch_size: int = Field(default=3, ge=1)  # sequences at once
     gradient_accumulation_steps: int = Field(default=1, ge=1)  # micro-batches per optimiser step
     val_windows: int = Field(default=512, ge=1, le=10**6)  # of sequence_len tokens
@@ -101,28 +114,29 @@ class NanochatConfig(Settings):
     num_batches: int | None = Field(default=None, ge=1, le=10**12)  # optimiser steps
     num_epochs: float | None = Field(default=None, gt=0, le=1e6)  # times the training text
 
-    matrix_lr: float = Field(default=0.02, ge=0)  # Muon
-    embedding_lr: float = Field(default=0.2, ge=0)  # AdamW
-    unembedding_lr: float = Field(default=0.02, ge=0)  # AdamW
-    weight_decay: float = Field(default=0.0, ge=0)  # of the matrices
-    momentum: float = Field(default=0.95, ge=0, lt=1)  # Muon
-    adam_beta1: float = Field(default=0.8, ge=0, lt=1)
-    adam_beta2: float = Field(default=0.95, ge=0, lt=1)
-    warmup_ratio: float = Field(default=0.0, ge=0, le=1)  # share of the steps
-    warmdown_ratio: float = Field(default=0.4, ge=0, le=1)  # share of the steps
+    matrix_lr: float = _optimizer(0.02, "log10", -3.0, -0.7, ge=0)  # Muon
+    embedding_lr: float = _optimizer(0.2, "log10", -2.0, 0.3, ge=0)  # AdamW
+    unembedding_lr: float = _optimizer(0.02, "log10", -3.4, -0.7, ge=0)  # AdamW
+    weight_decay: float = _optimizer(0.0, "linear", 0.0, 0.5, ge=0)  # of the matrices
+    momentum: float = _optimizer(0.95, "sigmoid01", 0.8, 4.6, ge=0, lt=1)  # Muon; 0.69 to 0.99
+    adam_beta1: float = _optimizer(0.8, "linear", 0.5, 0.95, ge=0, lt=1)
+    adam_beta2: float = _optimizer(0.95, "sigmoid01", 0.8, 6.9, ge=0, lt=1)  # 0.69 to 0.999
+    warmup_ratio: float = _optimizer(0.0, "linear", 0.0, 0.4, ge=0, le=1)  # share of the steps
+    warmdown_ratio: float = _optimizer(0.4, "linear", 0.0, 1.0, ge=0, le=1)  # share of the steps
     max_grad_norm: float = Field(default=1.0, gt=0)
 
-    # Synapses. Rates are per token.
-    tau_c: float = Field(default=0.85, ge=0, lt=1)  # what one token leaves of the calcium
-    alpha_c: float = Field(default=0.5, ge=1e-6)  # calcium that a full drive lets in
-    init_rrp: float = Field(default=6.0, ge=1)  # vesicles ready at first, and as many in reserve
-    prime_rate: float = Field(default=0.05, gt=0, le=0.5)  # reserve to ready, and back at rest
-    rec_rate: float = Field(default=0.05, gt=0, le=0.5)  # spent to reserve
-    lambda_loge: float = Field(default=1.0, ge=0)  # weight of log(release) in the logits
-    barrier_strength: float = Field(default=0.02, ge=0)  # logits subtracted per token of distance
-    stochastic_train_frac: float = Field(default=0.1, ge=0, lt=1)  # of the edges, random release
-    post_fast_lr: float = Field(default=1e-3, ge=0)  # post-synaptic gain, forgetting, per step
-    post_slow_lr: float = Field(default=1e-4, ge=0)  # post-synaptic gain, lasting, per step
+    # Synapses. Rates are per token. Even at the ends of their ranges tau_c, prime_rate and rec_rate
+    # move the score by less than one evaluation's noise: docs/objectives.md has the figures.
+    tau_c: float = _synaptic(0.85, "linear", 0.70, 0.99, ge=0, lt=1)  # calcium left by one token
+    alpha_c: float = _synaptic(0.5, "linear", 0.10, 1.00, ge=1e-6)  # that a full drive lets in
+    init_rrp: float = _synaptic(6.0, "linear", 1.0, 18.0, ge=1)  # vesicles ready, and in reserve
+    prime_rate: float = _synaptic(0.05, "linear", 0.01, 0.20, gt=0, le=0.5)  # reserve to ready
+    rec_rate: float = _synaptic(0.05, "linear", 0.01, 0.20, gt=0, le=0.5)  # spent to reserve
+    lambda_loge: float = _synaptic(1.0, "linear", 0.0, 4.0, ge=0)  # weight of log(release)
+    barrier_strength: float = _synaptic(0.02, "linear", 0.0, 0.5, ge=0)  # per token of distance
+    stochastic_train_frac: float = _synaptic(0.1, "linear", 0.0, 0.4, ge=0, lt=1)  # of the edges
+    post_fast_lr: float = _synaptic(1e-3, "log10", -4.5, -2.0, ge=0)  # of a gain soon forgotten
+    post_slow_lr: float = _synaptic(1e-4, "log10", -5.5, -3.0, ge=0)  # of a gain that lasts
 
     # What the same numbers are computed with: each changes the last bits of a score.
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 on a GPU
@@ -134,11 +148,6 @@ class NanochatConfig(Settings):
         is_set = isinstance(settings, dict) and not settings.keys().isdisjoint(LENGTHS)
         return {"target_flops": None, **settings} if is_set else settings
 
-    @field_validator("data")
-    @classmethod
-    def _absolute(cls, value: str) -> str:
-        return data.parse(value).name
-
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.n_embd % self.n_head:
@@ -146,12 +155,7 @@ class NanochatConfig(Settings):
         if self.n_head % self.n_kv_head:
             raise ValueError(f"n_kv_head {self.n_kv_head} must divide n_head {self.n_head}")
         if self.head_dim % 2:
-            raise ValueError(
-                f"n_embd / n_head must be even for rotary positions, "
-                f"got {self.n_embd} / {self.n_head} = {self.head_dim}"
-            )
-        if self.sequence_len % BLOCK:
-            raise ValueError(f"sequence_len must be a multiple of {BLOCK}, got {self.sequence_len}")
+            raise ValueError(f"n_embd / n_head must be even, for rotary positions: {self.head_dim}")
         return self
 
     @property
@@ -167,55 +171,27 @@ class NanochatConfig(Settings):
         return parse(type(self), self.model_dump() | dict(knobs), "nanochat")
 
 
-SYNAPTIC, OPTIMIZER = "synaptic", "optimizer"
-
-# Name, scale, ends in x-space. Even at the ends of their ranges tau_c, prime_rate and rec_rate move
-# the score by less than one evaluation's noise: docs/objectives.md has the figures.
-RANGES: Mapping[str, tuple[tuple[str, Kind, float, float], ...]] = {
-    SYNAPTIC: (
-        ("tau_c", "linear", 0.70, 0.99),
-        ("alpha_c", "linear", 0.10, 1.00),
-        ("init_rrp", "linear", 1.0, 18.0),
-        ("prime_rate", "linear", 0.01, 0.20),
-        ("rec_rate", "linear", 0.01, 0.20),
-        ("lambda_loge", "linear", 0.0, 4.0),
-        ("barrier_strength", "linear", 0.0, 0.5),
-        ("stochastic_train_frac", "linear", 0.0, 0.4),
-        ("post_fast_lr", "log10", -4.5, -2.0),
-        ("post_slow_lr", "log10", -5.5, -3.0),
-    ),
-    OPTIMIZER: (
-        ("matrix_lr", "log10", -3.0, -0.7),
-        ("embedding_lr", "log10", -2.0, 0.3),
-        ("unembedding_lr", "log10", -3.4, -0.7),
-        ("weight_decay", "linear", 0.0, 0.5),
-        ("momentum", "sigmoid01", 0.8, 4.6),  # 0.69 to 0.99
-        ("adam_beta1", "linear", 0.5, 0.95),
-        ("adam_beta2", "sigmoid01", 0.8, 6.9),  # 0.69 to 0.999
-        ("warmup_ratio", "linear", 0.0, 0.4),
-        ("warmdown_ratio", "linear", 0.0, 1.0),
-    ),
-}
-
-
 def search_space(config: NanochatConfig) -> SearchSpace:
     """Return the knobs of `config.space`; without one, what the model has to tune.
 
     Raises ValueError on an unknown group, or on a start outside a knob's range.
     """
     default = SYNAPTIC if config.model == "synaptic" else OPTIMIZER
-    names = [name.strip() for name in (config.space or default).split("+")]
-    for name in names:
-        if name not in RANGES:
-            raise unknown("search group", name, RANGES)
+    groups = [name.strip() for name in (config.space or default).split("+")]
+    for name in groups:
+        if name not in GROUPS:
+            raise unknown("search group", name, GROUPS)
         if name == SYNAPTIC and config.model == "gpt" and not config.control:
             raise ValueError('space "synaptic" has nothing to move in model "gpt"')
+    fields = type(config).model_fields.items()
+    extras: dict[str, Any] = {name: field.json_schema_extra or {} for name, field in fields}
     try:
         knobs = [
-            Knob(name=knob, kind=kind, low=low, high=high, baseline=getattr(config, knob))
-            for name in names
-            for knob, kind, low, high in RANGES[name]
+            Knob(name=name, baseline=getattr(config, name), **extra[group])
+            for group in groups
+            for name, extra in extras.items()
+            if group in extra
         ]
         return SearchSpace(knobs=tuple(knobs))
     except ValidationError as error:
-        raise ValueError(f"space {'+'.join(names)}: {in_words(error)}") from error
+        raise ValueError(f"space {'+'.join(groups)}: {in_words(error)}") from error

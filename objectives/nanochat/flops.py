@@ -18,35 +18,22 @@ MAX_EPOCHS = 4.0  # beyond, repeated text teaches little
 
 def estimate_flops(config: NanochatConfig) -> tuple[float, float]:
     """Return the FLOPs of training on one token: forward, backward."""
-    forward, backward = zip(*parts(config).values(), strict=True)
-    return sum(forward), sum(backward)
-
-
-def parts(config: NanochatConfig) -> dict[str, tuple[float, float]]:
-    """Return the FLOPs of training on one token, forward and backward, part by part."""
     width, length, layers = config.n_embd, config.sequence_len, config.n_layer
-    heads = config.n_head + 2 * config.n_kv_head
-    weights = 2.0 * layers * (width * heads * config.head_dim + width**2 + 8 * width**2)
-    attention = 4.0 * layers * length * width  # query times key, weight times value
-    head = 2.0 * width * VOCAB_SIZE
+    products = 2.0 * (parameters(config) - width * VOCAB_SIZE)  # the embedding is looked up
+    products += 4.0 * layers * length * width  # query times key, weight times value
     calcium = chain = 0.0
     if config.model == "synaptic":
         synapses, blocks = layers * config.n_head, length // BLOCK
         calcium = 2.0 * synapses * blocks * length  # (block, query) times (query, key)
         chain = 2.0 * synapses * (blocks - 1) * 12 * BLOCK  # a polynomial's 12 values at each key
-    return {
-        "weights": (weights, 2.0 * weights),
-        "attention": (attention, 2.0 * attention),
-        "head": (head, 2.0 * head),
-        "calcium": (calcium, calcium),  # its kernel is constant
-        "chain": (chain, 0.0),  # its slopes are among the values
-    }
+    # The kernel of the calcium is constant, and the slopes of the chain are among its values.
+    return products + calcium + chain, 2.0 * products + calcium
 
 
 def parameters(config: NanochatConfig) -> int:
     """Return the number of weights in blocks, token embedding and untied head."""
-    cost = parts(config)
-    return int(cost["weights"][0] / 2 + cost["head"][0])
+    width, heads = config.n_embd, config.n_head + 2 * config.n_kv_head
+    return config.n_layer * width * (heads * config.head_dim + 9 * width) + 2 * width * VOCAB_SIZE
 
 
 def checkpoint_bytes(config: NanochatConfig, steps: int) -> int:

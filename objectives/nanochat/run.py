@@ -1,33 +1,32 @@
 """A training by itself: the loop with checkpoints, resume, metrics and a summary in one directory.
 
 `manifest.json` names every checkpoint before the file gets its name, and until after it is deleted:
-only files that it names are ever deleted or overwritten. What is due at a step follows from what
-was done at it, so a run resumed at any moment does the same.
+only files that it names are ever deleted or overwritten. What is due at a step follows from the
+step, so a run resumed at any moment does the same.
 """
 
 import fcntl
 import json
 import math
 import os
-import platform
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
-from typing import Annotated, Any
-from zipfile import is_zipfile
+from pickle import UnpicklingError
+from typing import Any
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from objectives.api import DivergedError, SetupError
 from objectives.files import PARTIAL, replace
 from objectives.nanochat import flops
 from objectives.nanochat.config import NOT_TRAINED, NanochatConfig, RunConfig
-from objectives.nanochat.data import load, require_length
+from objectives.nanochat.data import load
 from objectives.nanochat.train import Trainer, diagnose, torch_set
 
 MANIFEST, METRICS, SUMMARY = "manifest.json", "metrics.jsonl", "summary.json"
@@ -38,24 +37,19 @@ class StoppedError(Exception):
     """Training was told to stop, and has written a checkpoint."""
 
 
-CheckpointName = Annotated[str, Field(pattern=r"\Astep-[0-9]{8,}\.pt\z")]
-
-
 class Manifest(BaseModel):
     """Which run a directory holds, and its checkpoints."""
 
     model_config = ConfigDict(extra="forbid")
 
-    run: dict[str, Any]  # settings, seed, device, hashes of the text: another value, another run
-    checkpoints: dict[
-        CheckpointName, float | None
-    ] = {}  # by name, in order; validation bits per byte or None
+    run: dict[str, Any]  # settings, seed, device, hash of the text: another value, another run
+    checkpoints: dict[int, float | None] = {}  # by step, in order; validation bits per byte or None
 
     @property
-    def best(self) -> str | None:
-        """The checkpoint with the lowest bits per byte, the earliest of equals."""
-        measured = {name: bpb for name, bpb in self.checkpoints.items() if bpb is not None}
-        return min(measured, key=lambda name: measured[name], default=None)
+    def best(self) -> int | None:
+        """The step of the checkpoint with the lowest bits per byte."""
+        measured = [(bpb, step) for step, bpb in self.checkpoints.items() if bpb is not None]
+        return min(measured)[1] if measured else None
 
 
 def train(
@@ -66,15 +60,14 @@ def train(
 ) -> dict[str, Any]:
     """Begin a run or resume it; return its summary, as written to `summary.json`.
 
-    `check` raises StoppedError when it shall end. Raises ValueError and SetupError before anything
-    is trained; later StoppedError, DivergedError, OutOfMemoryError and OSError, which leave the
-    last checkpoint.
+    `check`, called before every step, raises StoppedError when it shall end. Raises ValueError and
+    SetupError before anything is trained; later StoppedError, DivergedError, OutOfMemoryError and
+    OSError, which leave the last checkpoint.
     """
     if run.device == "cuda" and not torch.cuda.is_available():
         raise SetupError(f"device cuda: torch {torch.__version__} sees no GPU: --set device=cpu")
     device = "cuda" if run.device != "cpu" and torch.cuda.is_available() else "cpu"
     corpus = load(config.data)
-    require_length(corpus, config.sequence_len)
     steps = flops.plan(config, len(corpus.train)).steps
     if steps < 1:
         raise ValueError("the budget pays for no step: raise target_flops or num_batches")
@@ -87,9 +80,9 @@ def train(
     with locked(run.checkpoint_dir), torch_set(run.threads, device):
         manifest = read_manifest(run.checkpoint_dir, identity)
         _require_disk(run, flops.checkpoint_bytes(config, steps), len(manifest.checkpoints))
-        loop = Loop(run, manifest, Trainer(config, corpus, run.seed, device), say, check)
+        loop = Loop(run, manifest, Trainer(config, corpus, run.seed, device), say)
         loop.resume()
-        loop.to_the_end()
+        loop.to_the_end(check)
         return loop.summarise()
 
 
@@ -120,8 +113,7 @@ def read_manifest(directory: Path, identity: dict[str, Any]) -> Manifest:
 
 def _require_disk(run: RunConfig, size: int, kept: int) -> None:
     """Raises SetupError when the checkpoints to come, of `size` bytes, do not fit."""
-    free = shutil.disk_usage(run.checkpoint_dir).free
-    needed = size * (run.most_kept + 1 - kept)
+    free, needed = shutil.disk_usage(run.checkpoint_dir).free, size * (run.most_checkpoints - kept)
     if free < needed:
         raise SetupError(
             f"{run.checkpoint_dir} needs {needed / 1e6:,.1f} MB more for checkpoints of "
@@ -152,168 +144,137 @@ class Loop:
     manifest: Manifest
     trainer: Trainer
     say: Callable[[str], None]
-    check: Callable[[], None]
     # Of all the run's processes, and part of a checkpoint: bits per byte by step, and the time.
     evaluations: dict[int, float] = field(default_factory=dict)
     seconds: float = 0.0
     logged: tuple[int, float] = (0, 0.0)  # step and training seconds when losses were last read
-
-    @property
-    def directory(self) -> Path:
-        return self.run.checkpoint_dir
 
     def resume(self) -> None:
         """Bring the trainer to the newest checkpoint, and cut the metrics there.
 
         Raises ValueError when it cannot be read.
         """
-        trainer = self.trainer
-        for path in self.directory.glob(f"*{PARTIAL}"):  # of a process that was killed
+        trainer, written = self.trainer, 0
+        for path in self.run.checkpoint_dir.glob(f"*{PARTIAL}"):  # of a process that was killed
             path.unlink()
         listed = self.manifest.checkpoints.items()
-        self._list({name: bpb for name, bpb in listed if (self.directory / name).exists()})
+        self._list({step: bpb for step, bpb in listed if self._path(step).exists()})
         if self.manifest.checkpoints:
-            path = self.directory / list(self.manifest.checkpoints)[-1]
+            path = self._path(max(self.manifest.checkpoints))
             try:  # on the CPU: the state of a random generator must stay there
-                if not is_zipfile(path):
-                    raise EOFError
                 saved = torch.load(path, map_location="cpu", weights_only=True)
-            except (RuntimeError, EOFError, LookupError) as error:
+            except (RuntimeError, EOFError, UnpicklingError) as error:
                 raise ValueError(
                     f"{path} is damaged: delete it to resume from the checkpoint before"
                 ) from error
             trainer.load_state_dict(saved["trainer"])
             self.evaluations, self.seconds = saved["evaluations"], saved["train_seconds"]
+            written = saved["metrics_bytes"]
             self.say(f"Resuming from {path.name}, step {trainer.done} of {trainer.steps}.")
         self.logged = (trainer.done, self.seconds)
-        metrics = self.directory / METRICS
-        lines = metrics.read_bytes().splitlines(True) if metrics.exists() else []
-        replace(metrics, b"".join(line for line in lines if _is_until(line, trainer.done)))
+        with self._metrics.open("ab") as file:
+            file.truncate(min(written, file.tell()))
 
-    def to_the_end(self) -> None:
+    def to_the_end(self, check: Callable[[], None]) -> None:
         """Do every step that is left, and an evaluation and a checkpoint at the end.
 
         Raises StoppedError once a checkpoint is written, DivergedError without writing one, and
         OSError when one cannot be written.
         """
-        trainer = self.trainer
+        trainer, run = self.trainer, self.run
         try:
-            self._do_what_is_due()
             while trainer.done < trainer.steps:
-                self.check()
+                check()
                 began = time.perf_counter()
                 trainer.step()
                 self.seconds += time.perf_counter() - began
-                self._do_what_is_due()
+                if self._is_due(run.log_interval_steps):
+                    self._log_losses()
+                if self._is_due(run.eval_interval_steps):
+                    self._evaluate()
+                if self._is_due(run.save_interval_steps) or trainer.done in self.evaluations:
+                    self._save()
         except StoppedError:
-            trainer.require_finite(self.logged[0])
-            self._save()  # before anything is printed: the reader may be gone
-            self._log_step()
-            raise
-
-    def _do_what_is_due(self) -> None:
-        done, run = self.trainer.done, self.run
-        if done == 0:
-            return
-        if self._is_due(run.log_interval_steps):
-            self._log_step()
-        if self._is_due(run.eval_interval_steps) and done not in self.evaluations:
-            self._evaluate()
-        bpb = self.evaluations.get(done)
-        saved = [best for best in self.manifest.checkpoints.values() if best is not None]
-        is_best = bpb is not None and all(bpb < best for best in saved)
-        if self._is_due(run.save_interval_steps) or is_best:
-            self._log_step()
             self._save()
+            raise
 
     def _is_due(self, interval: int) -> bool:
         return self.trainer.done % interval == 0 or self.trainer.done == self.trainer.steps
 
-    def _log_step(self) -> None:
-        """Read the losses since the last time, and log them. Raises DivergedError."""
+    def _log_losses(self) -> None:
+        """Read the losses since the last time, and log the last. Raises DivergedError."""
         trainer, done, (since, before) = self.trainer, self.trainer.done, self.logged
-        if done == since:
-            return
         trainer.require_finite(since)
         self.logged = (done, self.seconds)
-        tokens = trainer.config.tokens_per_step
-        rate = (done - since) * tokens / (self.seconds - before)
-        loss = float(trainer.losses[done - 1])
-        self._log(
-            loss=loss,
-            grad_norm=float(trainer.grad_norms[done - 1]),
-            tokens_per_second=rate,
-            train_seconds=self.seconds,
-        )
-        left = (trainer.steps - done) * tokens / rate
+        loss, norm = float(trainer.losses[done - 1]), float(trainer.grad_norms[done - 1])
+        rate = (done - since) * trainer.config.tokens_per_step / (self.seconds - before)
+        left = (trainer.steps - done) * trainer.config.tokens_per_step / rate
+        self._log(loss=loss, grad_norm=norm, tokens_per_second=rate, train_seconds=self.seconds)
         self.say(
             f"step {done}/{trainer.steps}  loss {loss:.4f}  {rate:,.0f} tokens/s  {left:.0f} s left"
         )
 
     def _evaluate(self) -> None:
-        """Raises StoppedError in the middle of it, and DivergedError when there is no score."""
-        self._log_step()
-        trainer = self.trainer
-        bpb = trainer.evaluate_bpb(self.check)
+        """Raises DivergedError when there is no score."""
+        done, bpb = self.trainer.done, self.trainer.evaluate_bpb()
         if not math.isfinite(bpb):
-            raise DivergedError(f"the validation bits per byte are {bpb} at step {trainer.done}")
-        self.evaluations[trainer.done] = bpb
+            raise DivergedError(f"the validation bits per byte are {bpb} at step {done}")
+        self.evaluations[done] = bpb
         self._log(val_bpb=bpb)
-        self.say(f"step {trainer.done}  validation {bpb:.5f} bits per byte")
+        self.say(f"step {done}  validation {bpb:.5f} bits per byte")
 
     def _log(self, **values: float) -> None:
-        with (self.directory / METRICS).open("a", encoding="utf-8") as file:
+        with self._metrics.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"step": self.trainer.done, **values}) + "\n")
 
     def _save(self) -> None:
-        """Write a checkpoint, unless the run is saved as it stands, and drop what is too old.
+        """Write a checkpoint, and drop what is too old.
 
-        Raises OSError, which leaves the checkpoints before.
+        Raises DivergedError, and OSError, which leaves the checkpoints before.
         """
-        done, directory, kept = self.trainer.done, self.directory, self.manifest.checkpoints
-        name, bpb = f"step-{done:08d}.pt", self.evaluations.get(done)
-        if done == 0 or (name in kept and kept[name] == bpb):
-            return
-        buffer = BytesIO()
-        torch.save({"trainer": self.trainer.state_dict(), **self._found()}, buffer)
-        self._list({**kept, name: None})
-        replace(directory / name, buffer.getvalue())
-        self._list({**kept, name: bpb})
+        self.trainer.require_finite(self.logged[0])
+        content, step = BytesIO(), self.trainer.done
+        state = {
+            "trainer": self.trainer.state_dict(),
+            "evaluations": self.evaluations,
+            "train_seconds": self.seconds,
+            "metrics_bytes": self._metrics.stat().st_size,
+        }
+        torch.save(state, content)
+        self._list(self.manifest.checkpoints | {step: self.evaluations.get(step)})
+        replace(self._path(step), content.getvalue())
         listed = self.manifest.checkpoints
-        stay = {*list(listed)[-self.run.keep_checkpoints :], self.manifest.best}
+        stay = {*sorted(listed)[-self.run.keep_checkpoints :], self.manifest.best}
         for old in listed.keys() - stay:
-            (directory / old).unlink(missing_ok=True)
-        self._list({one: value for one, value in listed.items() if one in stay})
+            self._path(old).unlink(missing_ok=True)
+        self._list({step: bpb for step, bpb in listed.items() if step in stay})
 
-    def _found(self) -> dict[str, Any]:
-        return {"evaluations": self.evaluations, "train_seconds": self.seconds}
+    def _path(self, step: int) -> Path:
+        return self.run.checkpoint_dir / f"step-{step:08d}.pt"
 
-    def _list(self, checkpoints: dict[str, float | None]) -> None:
+    @property
+    def _metrics(self) -> Path:
+        return self.run.checkpoint_dir / METRICS
+
+    def _list(self, checkpoints: dict[int, float | None]) -> None:
         self.manifest.checkpoints = checkpoints
         document = self.manifest.model_dump_json(indent=2) + "\n"
-        replace(self.directory / MANIFEST, document.encode())
+        replace(self.run.checkpoint_dir / MANIFEST, document.encode())
 
     def summarise(self) -> dict[str, Any]:
         """Write and return `summary.json`."""
         trainer, best = self.trainer, self.manifest.best
         document = {
             "bpb": self.evaluations.get(trainer.done),
-            "best": best and {"name": best, "bpb": self.manifest.checkpoints[best]},
+            "best": best and {"step": best, "bpb": self.manifest.checkpoints[best]},
             "steps": trainer.plan.steps,
             "tokens": trainer.plan.tokens,
             "train_flops": trainer.plan.train,
-            **self._found(),
+            "train_seconds": self.seconds,
             "health": diagnose(trainer.losses, trainer.grad_norms),
             "run": self.manifest.run,
-            "threads": self.run.threads,
-            "versions": {"python": platform.python_version(), "torch": torch.__version__},
+            "torch": torch.__version__,
         }
-        replace(self.directory / SUMMARY, (json.dumps(document, indent=2) + "\n").encode())
+        content = json.dumps(document, indent=2) + "\n"
+        replace(self.run.checkpoint_dir / SUMMARY, content.encode())
         return document
-
-
-def _is_until(line: bytes, step: int) -> bool:
-    """Return whether a line of metrics is whole and of no later step."""
-    with suppress(ValueError, LookupError, TypeError):
-        return line.endswith(b"\n") and bool(json.loads(line)["step"] <= step)
-    return False

@@ -181,7 +181,7 @@ def train(
         raise typer.Exit(EXIT_SIGNAL + stop.signum) from None
     lines = [f"{summary['bpb']:.5f} bits per byte after {summary['steps']:,} steps"]
     if summary["best"] and summary["best"]["bpb"] < summary["bpb"]:
-        lines.append("best: {bpb:.5f} in {name}".format(**summary["best"]))
+        lines.append("best: {bpb:.5f} at step {step}".format(**summary["best"]))
     signs = [sign for sign in ("unstable", "exploding") if summary["health"][sign]]
     lines += [f"Warning: the training was {one}; see health in summary.json." for one in signs]
     return Answer(summary, [*lines, f"Files: {run.checkpoint_dir}"])
@@ -201,5 +201,5 @@ def _planned(config: Any, run: Any) -> dict[str, Any]:
         "tokens": plan.tokens,
         "train_flops": plan.train,
         "checkpoint_bytes": size,
-        "disk_bytes": size * (run.most_kept + 1),
+        "disk_bytes": size * run.most_checkpoints,
     }
