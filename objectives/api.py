@@ -135,15 +135,6 @@ class Context:
     pinned: Mapping[str, str | int] = field(default_factory=dict)  # the run's provenance
 
 
-@dataclass(frozen=True)
-class CommandLine:
-    """A program as it is started, without a shell."""
-
-    argv: tuple[str, ...]
-    directory: Path  # where it is started
-    environment: Mapping[str, str]  # the whole of it
-
-
 def digest(value: Any) -> str:
     """Return the SHA-256 (hex) of a JSON value."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)

@@ -7,7 +7,7 @@ directory of its own.
 import ast
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -18,7 +18,7 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from objectives.api import Context, Knobs, Measurement, SetupError, digest
 from objectives.command import OUTPUT, CommandConfig, CommandObjective
 from objectives.files import absolute, cache_directory
-from objectives.process import ONE_PROCESS, check_variables, python_versions
+from objectives.process import ONE_PROCESS, check_variables
 from objectives.program import ProgramConfig, ProgramObjective, hashes
 from objectives.results import Failure, Locator
 from objectives.settings import in_words, unknown
@@ -30,6 +30,7 @@ BASE = "NANOCHAT_BASE_DIR"
 TAIL_BYTES = 64 << 10
 """Of each shard that are hashed: the end of a parquet file says where everything in it lies."""
 
+SOURCES = ("nanochat", "scripts", "tasks")  # their *.py decide a score
 TOKENIZER_FILES = ("tokenizer.pkl", "token_bytes.pt")
 
 NEVER = 1_000_000_000  # steps: no run has so many, so only step 0 and the last are scored
@@ -86,7 +87,6 @@ class CheckoutConfig(ProgramConfig):
     tokenizer: Place = Field(default_factory=lambda: _base("tokenizer"), validate_default=True)
     environment: dict[str, str] = Field(default={})
     pass_environment: tuple[str, ...] = ()  # names of variables of ours that it may see
-    sources: tuple[str, ...] = ("nanochat/*.py", "scripts/*.py", "tasks/*.py")
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -112,22 +112,21 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
     # what lies there decides
     unscored = ProgramObjective.unscored | {"checkout", "data", "tokenizer"}
 
-    def program_files(self) -> tuple[Path]:
+    def program_files(self) -> Iterator[Path]:
         if not self.config.source.is_file():
             raise ValueError(
                 f"checkout: {self.config.checkout} has no {MODULE}: expected a clone of "
                 "https://github.com/karpathy/nanochat"
             )
-        return (self.config.source,)
+        for folder in SOURCES:
+            yield from self.directory.glob(f"{folder}/*.py")
 
-    def data(self) -> dict[str, str | int]:
+    @property
+    def provenance(self) -> dict[str, str | int]:
         """Hashes of the tokenizer, and of name, size and last 64 KiB of each shard."""
         tokenizer = Path(self.config.tokenizer)
         found = hashes(tokenizer, (tokenizer / name for name in TOKENIZER_FILES))
         return {**_shards(Path(self.config.data)), "tokenizer_sha256": digest(found)}
-
-    def versions(self) -> Mapping[str, str]:
-        return python_versions(self.config.python, "python")
 
     @cached_property
     def command(self) -> CommandObjective:
@@ -171,22 +170,19 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
         return self.command.arguments(knobs)
 
     def require_program(self) -> None:
-        """Raises SetupError on an interpreter without torch, and on flags that there are not."""
-        config = self.config
-        if "program_torch" not in self.versions():
-            raise SetupError(f"python: {config.python} has no torch, which nanochat needs")
-        known = declared_flags(config.source)
-        for name in ("target-flops", *config.flags, *config.knobs):
+        """Raises SetupError without the interpreter, and on flags that there are not."""
+        known = declared_flags(self.config.source)
+        for name in ("target-flops", *self.config.flags, *self.config.knobs):
             if name not in known:
-                raise SetupError(f"{config.checkout}: {unknown('flag', name, sorted(known))}")
-        self.command  # noqa: B018 - its settings are refused now, or never
+                raise SetupError(f"{self.config.checkout}: {unknown('flag', name, sorted(known))}")
+        self.command.require_program()
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         """Train in a base directory with links to data and tokenizer.
 
         Raises SetupError where data or sources are not what the run was planned with.
         """
-        for name, value in self.data().items():
+        for name, value in self.provenance.items():
             if context.pinned.get(name, value) != value:
                 raise SetupError(
                     f"{name} is {value}, and the run was planned with {context.pinned[name]}: the "

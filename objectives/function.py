@@ -5,11 +5,9 @@ of each evaluation.
 """
 
 import os
-import platform
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -25,12 +23,11 @@ from pydantic import BaseModel, BeforeValidator, Field, JsonValue, ValidationErr
 
 from objectives.api import Context, Knobs, Measurement, NoScoreError, SetupError
 from objectives.files import absolute
-from objectives.process import LEAST_CPU_SHARE, ONE_PROCESS, Heartbeat, cpu_seconds, record
+from objectives.process import ONE_PROCESS
 from objectives.program import ProgramConfig, ProgramObjective, files_of_module
 from objectives.settings import cut, in_words, plain
 
 PREFIX = "python:"
-CHECK_SECONDS = 2.0  # between two looks at the CPU time
 LIMIT_SECONDS = 180.0  # to be imported: torch took 13 s on a loaded machine
 ANSWER = "the import ended: "  # begins the line with its result
 HERE = Path(__file__).parents[1]
@@ -96,9 +93,7 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
         """Call the function. Its own exceptions come as they are."""
         self.require_same_sources()
         own, config, user = self.space.rounded(knobs), self.config, self.user()
-        facts = {"function": self.name, "file": str(user.file), "code": self.code}
-        record(None, context, {**facts, "program_python": platform.python_version()})
-        with surroundings(user, context.directory), beating(context.heartbeat):
+        with surroundings(user, context.directory):
             function, began = self.function(user), time.perf_counter()
             given = called_with(function, config.fixed, own, seed, config.budget)
             value = function(*given, **deepcopy(config.fixed))
@@ -257,27 +252,6 @@ def called_with(
         except TypeError:
             return knobs, seed, None
     return knobs, seed
-
-
-@contextmanager
-def beating(heartbeat: Heartbeat, every_seconds: float = CHECK_SECONDS) -> Iterator[None]:
-    """Send heartbeats during the block while this process, or one that it started, computes."""
-    over = threading.Event()
-    thread = threading.Thread(target=_beat, args=(heartbeat, every_seconds, over), daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-
-
-def _beat(heartbeat: Heartbeat, every_seconds: float, over: threading.Event) -> None:
-    used = 0.0
-    while not over.wait(every_seconds):
-        before, used = used, cpu_seconds(os.getpid()) - time.thread_time()  # not of this thread
-        if used - before >= LEAST_CPU_SHARE * every_seconds:
-            heartbeat({})
 
 
 def measurement_of(value: object, train_seconds: float) -> Measurement:

@@ -1,4 +1,4 @@
-"""A program: its environment, its output line by line, its signs of life, its end."""
+"""A program: its environment, its output line by line, its end."""
 
 import codecs
 import ctypes
@@ -10,27 +10,18 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache, partial
 from io import IncrementalNewlineDecoder
 from math import inf
 from pathlib import Path
-from select import select
-from threading import Lock, Thread
-from typing import IO, TextIO
+from selectors import EVENT_READ, DefaultSelector
+from typing import TextIO
 
-import psutil
-
-from objectives.api import (
-    CommandLine,
-    Context,
-    ObjectiveError,
-    OutOfMemoryError,
-    ProgramFailedError,
-    SetupError,
-)
+from objectives.api import Context, OutOfMemoryError, ProgramFailedError, SetupError
 from objectives.secrets import HIDDEN, is_secret_name, redacted
 
 _PR_SET_PDEATHSIG = 1
@@ -56,26 +47,22 @@ ONE_PROCESS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_A
 PROGRAM = "program.json"
 """In an evaluation's directory: what was started, without secrets."""
 
-PACKAGES = ("python", "torch", "numpy", "jax")
-"""What of a program's interpreter is recorded."""
-
-PYTHON_SECONDS = 60.0
-
-_VERSIONS = """
-import json, platform
-from importlib.metadata import distributions
-found = {one.metadata["Name"]: one.version for one in reversed([*distributions()])}
-print(json.dumps({"python": platform.python_version(), **found}))
-"""
-
 TAIL_LINES = 30
 LONGEST_LINE = 8192  # characters of a line that are read
 READ_BYTES = 1 << 16
-BEAT_SECONDS = 1.0
+BEAT_SECONDS = 1.0  # between two heartbeats, at least
 DRAIN_SECONDS = 10.0  # for what is left in the streams when the program is over
 POLL_SECONDS = 0.1
-CHECK_SECONDS = 5.0  # between two looks at the CPU time of a silent program
-LEAST_CPU_SHARE = 0.01  # of the time between two looks: a program that only waits uses less
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """A program as it is started, without a shell."""
+
+    argv: tuple[str, ...]
+    directory: Path  # where it is started
+    environment: Mapping[str, str]  # the whole of it
+
 
 Heartbeat = Callable[[Mapping[str, float]], None]
 Listener = Callable[[str], Mapping[str, float]]
@@ -92,6 +79,7 @@ OUT_OF_MEMORY = re.compile(
 )
 """As torch, JAX, CUDA, C++, Python and the system say it."""
 
+_OVER = os.WEXITED | os.WNOWAIT  # not reaped: its pid stays its own
 _SIGNALS = {one.value: one.name for one in signal.Signals}
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # the second as a shell reports it
 
@@ -129,67 +117,55 @@ def cleaned(also: Collection[str], variables: Mapping[str, str]) -> dict[str, st
     return dict(sorted((kept | {"PYTHONUNBUFFERED": "1"} | dict(variables)).items()))
 
 
-def shown(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment without its secrets."""
-    return {
-        name: HIDDEN if is_secret_name(name) else redacted(value, os.environ)
-        for name, value in environment.items()
+def record(line: CommandLine, directory: Path, code: str) -> None:
+    """Write `program.json`: what is started, without secrets, and the hash of its sources."""
+    document = {
+        "argv": [redacted(argument, os.environ) for argument in line.argv],
+        "directory": str(line.directory),
+        "environment": {
+            name: HIDDEN if is_secret_name(name) else redacted(value, os.environ)
+            for name, value in line.environment.items()
+        },
+        "code": code,
     }
-
-
-def record(line: CommandLine | None, context: Context, facts: Mapping[str, str | int]) -> None:
-    """Write `program.json`: the command (None: a function of this process) and the facts."""
-    document: dict[str, object] = {"environment": shown(cleaned((), {}))}
-    if line is not None:
-        document = {
-            "argv": [redacted(argument, os.environ) for argument in line.argv],
-            "directory": str(line.directory),
-            "environment": shown(line.environment),
-        }
-    path = context.directory / PROGRAM
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(json.dumps(document | dict(facts), indent=2) + "\n")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    with os.fdopen(os.open(directory / PROGRAM, flags, 0o600), "w", encoding="utf-8") as file:
+        file.write(json.dumps(document, indent=2) + "\n")
 
 
 def run(line: CommandLine, listener: Listener, heartbeat: Heartbeat) -> tuple[str, ...]:
     """Run the program to its end, and return the last lines of both its streams.
 
-    Its output goes to our own, and each line to `listener`. Output or CPU time is passed on as a
-    heartbeat. When this returns or raises, the program's process group is dead. Raises SetupError
+    Its output goes to our own, and each line to `listener`, whose numbers are passed on as
+    heartbeats. When this returns or raises, the program's process group is dead. Raises SetupError
     if it cannot be started, and OutOfMemoryError or ProgramFailedError if it fails.
     """
-    killed_before = oom_kills()
-    started = _start(line)
-    output = _Output(started.pid, listener)
-    pipes = ((started.stdout, sys.stdout), (started.stderr, sys.stderr))
-    readers = [Thread(target=output.read, args=pair, daemon=True) for pair in pipes]
-    end = os.pidfd_open(started.pid)
-    try:
-        for reader in readers:
-            reader.start()
-        while not select([end], [], [], BEAT_SECONDS)[0]:
-            output.beat(heartbeat)
-    finally:
-        output.kill()
-        output.until = time.monotonic() + DRAIN_SECONDS
-        for reader in readers:
-            reader.join(DRAIN_SECONDS + 1)
-        os.close(end)
-        started.wait()
-    if output.failure is not None:
-        raise output.failure
-    output.beat(heartbeat)
-    code, reason = started.returncode, last_word(output.tail)
+    killed_before, tail = oom_kills(), deque[str](maxlen=TAIL_LINES)
+    out_of_memory, metrics, beat_at = "", dict[str, float](), time.monotonic()
+    with ExitStack() as cleanup:
+        program = _start(line)
+        cleanup.callback(program.wait)
+        cleanup.callback(_kill_group, program.pid)
+        for text in _lines(program):
+            tail.append(text)
+            if OUT_OF_MEMORY.search(text):
+                out_of_memory = text.strip()
+            metrics.update(listener(text))
+            if metrics and time.monotonic() - beat_at >= BEAT_SECONDS:
+                heartbeat(metrics)
+                metrics, beat_at = {}, time.monotonic()
+    if metrics:
+        heartbeat(metrics)
+    code, reason = program.returncode, last_word(tail)
     if code == 0:  # a program may run out of memory, try with less and succeed
-        return tuple(output.tail)
+        return tuple(tail)
     how = f"exited with status {code}"
     if code < 0:
         how = f"killed by signal {-code} {_SIGNALS.get(-code, '')}".rstrip()
     if code in _KILLED and oom_kills() > killed_before:
         raise OutOfMemoryError(f"{how}: the kernel ran out of memory")
-    if output.out_of_memory:
-        raise OutOfMemoryError(f"{how}: {output.out_of_memory}")
+    if out_of_memory:
+        raise OutOfMemoryError(f"{how}: {out_of_memory}")
     raise ProgramFailedError(f"{how}: {reason}" if reason else how)
 
 
@@ -197,6 +173,11 @@ def last_word(tail: Iterable[str]) -> str:
     """Return the last line with a word in it, without the frame that rich draws around errors."""
     words = (line.strip(" \t\r\n│") for line in tail if re.search(r"\w", line))
     return "".join(deque(words, maxlen=1))
+
+
+def _kill_group(pid: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
 
 
 def _start(line: CommandLine) -> subprocess.Popen[bytes]:
@@ -218,113 +199,54 @@ def _start(line: CommandLine) -> subprocess.Popen[bytes]:
         raise SetupError(f"cannot start {line.argv[0]!r} in {line.directory}: {reason}") from error
 
 
-class _Output:
-    """What is heard of a program: two threads read its streams, a third passes heartbeats on."""
+def _lines(program: subprocess.Popen[bytes]) -> Iterator[str]:
+    """Yield the lines of both streams as they come, and copy the streams to ours, byte for byte.
 
-    def __init__(self, pid: int, listener: Listener) -> None:
-        self.tail: deque[str] = deque(maxlen=TAIL_LINES)
-        self.out_of_memory = ""  # the last line, of all, that says so
-        self.failure: ObjectiveError | None = None  # what the listener raised
-        self.until = inf  # when reading ends at the latest; set when the program is over
-        self._pid, self._listener, self._lock = pid, listener, Lock()
-        self._metrics: dict[str, float] = {}
-        self._has_output, self._cpu_seconds, self._checked_at = False, 0.0, time.monotonic()
-
-    def kill(self) -> None:
-        """Kill the program's process group."""
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._pid, signal.SIGKILL)
-
-    def read(self, pipe: IO[bytes], ours: TextIO) -> None:
-        """Copy a stream to ours, byte for byte, and hear each line of it.
-
-        A process that the program left behind may hold the stream open: once the program is over,
-        silence ends it too.
-        """
-        utf_8 = codecs.getincrementaldecoder("utf-8")("replace")
-        decoder, rest = IncrementalNewlineDecoder(utf_8, translate=True), ""  # ends at \r too
-        with pipe:
-            while time.monotonic() < (until := self.until):
-                if not select([pipe], [], [], POLL_SECONDS)[0]:
-                    if until < inf:  # it was over before this look
-                        break
-                    continue
-                if not (data := os.read(pipe.fileno(), READ_BYTES)):
-                    break
-                with suppress(OSError):  # a full disk costs the log, not the evaluation
-                    ours.flush()
-                    ours.buffer.write(data)  # bytes: our own encoding may lack a character
-                    ours.buffer.flush()
-                *lines, rest = (rest + decoder.decode(data)).split("\n")
-                rest = rest[:LONGEST_LINE]
-                self._hear(lines)
-        self._hear((rest + decoder.decode(b"", final=True)).split("\n"))
-
-    def _hear(self, lines: Iterable[str]) -> None:
-        with self._lock:
-            self._has_output = True
-            for line in filter(None, (_CONTROL.sub("", one[:LONGEST_LINE]) for one in lines)):
-                if self.failure is not None:
-                    return
-                self.tail.append(line)
-                if OUT_OF_MEMORY.search(line):
-                    self.out_of_memory = line.strip()
-                try:
-                    self._metrics.update(self._listener(line))
-                except ObjectiveError as error:
-                    self.failure = error
-                    self.kill()
-
-    def beat(self, heartbeat: Heartbeat) -> None:
-        """Pass on what was heard since the last one, or that the program uses CPU time."""
-        with self._lock:
-            metrics, self._metrics = self._metrics, {}
-            is_alive, self._has_output = self._has_output, False
-        passed = time.monotonic() - self._checked_at
-        if not is_alive and passed >= CHECK_SECONDS:
-            used = cpu_seconds(self._pid)
-            is_alive = used - self._cpu_seconds >= LEAST_CPU_SHARE * passed
-            self._checked_at, self._cpu_seconds = self._checked_at + passed, used
-        if is_alive:
-            heartbeat(metrics)
-
-
-@cache
-def python_versions(python: str, setting: str) -> dict[str, str]:
-    """Return `program_python`, and `program_NAME` of `PACKAGES` that the interpreter has.
-
-    Raises SetupError, naming the setting, if that is not a Python interpreter.
+    A process that the program left behind may hold the streams open: once the program is over, they
+    end with their first silence, and after DRAIN_SECONDS at the latest.
     """
-    program = str(Path(python).absolute()) if "/" in python else python
-    try:
-        answer = subprocess.run(
-            (program, "-c", _VERSIONS),
-            cwd="/",  # where no file of the user's passes for a module of the standard library
-            env=cleaned((), {}),
-            capture_output=True,
-            check=True,
-            text=True,
-            timeout=PYTHON_SECONDS,
-        ).stdout
-        found = json.loads(answer)
-        return {f"program_{name}": found[name] for name in PACKAGES if name in found}
-    except (OSError, ValueError, subprocess.SubprocessError) as error:
-        reason = getattr(error, "strerror", None) or f"{error}".partition("\n")[0]
-        raise SetupError(
-            f"expected a Python interpreter, got {python!r}: {reason}. Name another one with the "
-            f"setting {setting}"
-        ) from error
+    assert program.stdout is not None
+    assert program.stderr is not None
+    with program.stdout, program.stderr, DefaultSelector() as ready:
+        ready.register(program.stdout, EVENT_READ, _Stream(sys.stdout))
+        ready.register(program.stderr, EVENT_READ, _Stream(sys.stderr))
+        until = inf
+        while ready.get_map() and time.monotonic() < until:
+            if until == inf and os.waitid(os.P_PID, program.pid, _OVER | os.WNOHANG):
+                _kill_group(program.pid)
+                until = time.monotonic() + DRAIN_SECONDS
+            found = ready.select(POLL_SECONDS)
+            if until < inf and not found:
+                break
+            for key, _ in found:
+                data = os.read(key.fd, READ_BYTES)
+                yield from key.data.lines(data)
+                if not data:
+                    ready.unregister(key.fileobj)
+        for key in ready.get_map().values():
+            yield from key.data.lines(b"")
+    os.waitid(os.P_PID, program.pid, _OVER)  # it may go on without streams
 
 
-def cpu_seconds(pid: int) -> float:
-    """Return the CPU time of a process and its descendants, those that have ended included."""
-    total = 0.0
-    with suppress(psutil.Error):
-        root = psutil.Process(pid)
-        for process in (root, *root.children(recursive=True)):
-            with suppress(psutil.Error):
-                total += sum(process.cpu_times()[:4])  # its own and that of ended children
-    return total
+class _Stream:
+    """One stream of a program: its bytes go to one of ours, and come back as lines."""
+
+    def __init__(self, ours: TextIO) -> None:
+        utf_8 = codecs.getincrementaldecoder("utf-8")("replace")
+        self._decoder = IncrementalNewlineDecoder(utf_8, translate=True)  # a line ends at \r too
+        self._ours, self._rest = ours, ""
+
+    def lines(self, data: bytes) -> Iterator[str]:
+        """Yield the lines that end in the data, without control characters; no data: the rest."""
+        with suppress(OSError):  # a full disk costs the log, not the evaluation
+            self._ours.flush()
+            self._ours.buffer.write(data)  # bytes: our own encoding may lack a character
+            self._ours.buffer.flush()
+        *lines, rest = (self._rest + self._decoder.decode(data, final=not data)).split("\n")
+        self._rest = rest[:LONGEST_LINE]
+        for line in lines if data else (*lines, rest):
+            if text := _CONTROL.sub("", line[:LONGEST_LINE]):
+                yield text
 
 
 def die_with_parent(parent: int) -> None:

@@ -15,18 +15,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from glob import iglob
 from hashlib import sha256
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from pydantic import Field, model_validator
 
-from objectives.api import (
-    Knobs,
-    Objective,
-    ObjectiveSpec,
-    SetupError,
-    digest,
-)
+from objectives.api import Knobs, Objective, ObjectiveSpec, SetupError, digest
 from objectives.settings import Settings
 from objectives.space import DeclaredKnob, SearchSpace
 
@@ -34,8 +28,6 @@ BUDGET = "budget"
 """The setting that says how long a program trains, in whatever unit it takes."""
 
 MOST_BYTES = 64 << 20  # of pinned sources
-IGNORED = frozenset({"__pycache__", "node_modules", "site-packages", "wandb", "venv"})
-"""Directories without the user's own source, beside those whose names begin with a dot."""
 
 
 class ProgramConfig(Settings):
@@ -71,21 +63,24 @@ class ProgramObjective(Objective, Generic[Config]):
         Raises ValueError on a wrong setting, and SetupError where a source cannot be read.
         """
         objective = super().from_settings(name, settings)
-        return objective if objective.config.code is not None else objective._pinned()
+        if objective.config.code is not None:
+            return objective
+        code = hashes(objective.directory, objective._sources())
+        return replace(objective, config=objective.config.model_copy(update={"code": code}))
 
-    def _pinned(self) -> Self:
+    def _sources(self) -> set[Path]:
         found = set(self.program_files())
         places = {self.directory, self.directory / "src"}  # where modules of the user's are found
         places |= {file.parent for file in found if file.suffix == ".py"}
         for pattern in self.config.sources:
-            more = matching(self.directory, pattern)
-            if not more and pattern not in type(self.config).model_fields["sources"].default:
+            names = iglob(pattern, root_dir=self.directory, recursive=True)
+            more = {file for name in names if os.path.isfile(file := self.directory / name)}
+            if not more:
                 raise ValueError(
                     f"{self.name} settings: sources: there is no {pattern} in {self.directory}"
                 )
             found |= more
-        code = hashes(self.directory, with_imports(found, places))
-        return replace(self, config=self.config.model_copy(update={"code": code}))
+        return with_imports(found, places)
 
     @property
     def directory(self) -> Path:
@@ -103,27 +98,21 @@ class ProgramObjective(Objective, Generic[Config]):
 
     def require_same_sources(self) -> None:
         """Raises SetupError, naming files, if the sources are not those that were pinned."""
-        assert self.config.code is not None, "from_settings() has pinned them"
-        require_same(self.config.code, self.directory)
+        pinned = self.config.code or {}
+        changed = [name for name in pinned if _digest(self.directory / name) != pinned[name]]
+        if changed:
+            raise SetupError(
+                f"the sources in {self.directory} have changed since the run was planned: "
+                f"{', '.join(changed)}. Put them back and repeat the command, or begin another run "
+                "with --run-id"
+            )
 
     @property
     def space(self) -> SearchSpace:
         return SearchSpace.declared(self.config.knobs)
 
     def identity(self) -> Mapping[str, Any]:
-        return {"data": self.data()}
-
-    def data(self) -> Mapping[str, str | int]:
-        """Hashes and sizes of what it trains on, where that is known."""
-        return {}
-
-    @property
-    def provenance(self) -> dict[str, str | int]:
-        return {**self.versions(), **self.data()}
-
-    def versions(self) -> Mapping[str, str]:
-        """Versions of the interpreter that it starts and of its packages; none if it is our own."""
-        return {}
+        return {"data": self.provenance}
 
     def with_baseline(self, knobs: Knobs) -> ObjectiveSpec:
         settings, values = self.spec.settings, self.space.typed(knobs)
@@ -141,16 +130,6 @@ class ProgramObjective(Objective, Generic[Config]):
         self.require_program()
         self.provenance  # noqa: B018 - read now, or refused
         return ()
-
-
-def matching(directory: Path, pattern: str) -> set[Path]:
-    """Return the files below `directory` that a glob pattern finds; `**` is any depth.
-
-    Hidden files and `IGNORED` directories are left out.
-    """
-    names = iglob(pattern.lstrip("/"), root_dir=directory, recursive=True)
-    own = (name for name in names if IGNORED.isdisjoint(PurePath(name).parts))
-    return {directory / name for name in own if os.path.isfile(directory / name)}
 
 
 def with_imports(files: Iterable[Path], places: Collection[Path]) -> set[Path]:
@@ -207,8 +186,7 @@ def hashes(directory: Path, files: Iterable[Path]) -> dict[str, str]:
             size += file.stat().st_size
             if size > MOST_BYTES:  # before it is read: it may be a data set
                 raise SetupError(
-                    f"{file} is too large to be pinned as a source (more than "
-                    f"{MOST_BYTES >> 20} MiB in all). Name data by a placeholder: "
+                    f"{file} is too large to be pinned as a source. Name data by a placeholder: "
                     'fixed = { data = "PATH" } and "{data}" in argv'
                 )
             name = file.relative_to(directory) if file.is_relative_to(directory) else file
@@ -216,17 +194,6 @@ def hashes(directory: Path, files: Iterable[Path]) -> dict[str, str]:
         except OSError as error:
             raise SetupError(f"cannot read {file}: {error.strerror}") from error
     return dict(sorted(found.items()))
-
-
-def require_same(pinned: Mapping[str, str], directory: Path) -> None:
-    """Raises SetupError, naming them, if files differ from those that a run was planned with."""
-    changed = [name for name, digest in pinned.items() if _digest(directory / name) != digest]
-    if changed:
-        raise SetupError(
-            f"the sources in {directory} have changed since the run was planned: "
-            f"{', '.join(changed)}. Put them back and repeat the command, or begin another run "
-            "with --run-id"
-        )
 
 
 def _digest(file: Path) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -44,15 +45,17 @@ _FAILURES: Mapping[Failure, type[ObjectiveError]] = {
 }
 
 
-def compiled(pattern: str) -> re.Pattern[str]:
-    """Return the regular expression. Raises ValueError if it is none."""
+def _compiles(pattern: str) -> str:
     try:
-        return re.compile(pattern)
+        re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(f"{pattern!r} is not a regular expression: {error}") from None
+    return pattern
 
 
 Text = Annotated[str, Field(min_length=1)]
+Expression = Annotated[Text, AfterValidator(_compiles)]
+"""Text of a regular expression."""
 
 
 class Locator(BaseModel):
@@ -63,7 +66,7 @@ class Locator(BaseModel):
     line: Text | None = None  # a setting that is text alone
     file: Text | None = None  # below the evaluation's directory
     key: Text | None = None  # of the file: "a.b" is b in a
-    pattern: Text | None = None
+    pattern: Expression | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -94,7 +97,7 @@ class Locator(BaseModel):
     @property
     def regex(self) -> re.Pattern[str]:
         """Matches the number's text in a line of output."""
-        return compiled(self.pattern or rf"^\s*{re.escape(self.line or '')}\s*[:=]\s*(\S.*)$")
+        return re.compile(self.pattern or rf"^\s*{re.escape(self.line or '')}\s*[:=]\s*(\S.*)$")
 
     def __str__(self) -> str:
         if self.line is not None:
@@ -112,7 +115,7 @@ class Results:
         failures: Mapping[str, Failure],
         directory: Path,
     ) -> None:
-        self._failures = [(compiled(text), kind) for text, kind in failures.items()]
+        self._failures = [(re.compile(text), kind) for text, kind in failures.items()]
         self._locators = {SCORE: score, **{f"measures.{n}": one for n, one in measures.items()}}
         self._directory = directory
         self._found: dict[str, str] = {}  # the last text that each locator matched

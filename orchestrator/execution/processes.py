@@ -72,6 +72,15 @@ def resident_bytes(pids: Iterable[int]) -> int:
     return total
 
 
+def cpu_seconds(pids: Iterable[int]) -> float:
+    """Return the CPU time of these processes and of their children that have ended."""
+    total = 0.0
+    for pid in pids:
+        with suppress(psutil.Error):
+            total += sum(psutil.Process(pid).cpu_times()[:4])
+    return total
+
+
 def send(pids: Iterable[int], signum: signal.Signals) -> None:
     """Signal each process that still exists."""
     for pid in pids:

@@ -34,6 +34,7 @@ from orchestrator.execution import api, processes
 from orchestrator.execution.api import Attempt, Outcome, Report
 from orchestrator.execution.trainer import fork_trainer
 
+LEAST_CPU_SHARE = 0.01  # of the stall limit: a tree that uses less of it is silent
 TICK_SECONDS = 0.1  # between two looks at the limits; the end of the trainer wakes it earlier
 ORPHAN_GRACE_SECONDS = 1.0  # when nothing waits for the result any more
 DROPPED = b"\n[... output dropped ...]\n"
@@ -105,7 +106,7 @@ class Watch:
     peak_memory_bytes: int = 0
     logs: tuple[int, ...] = ()  # descriptors of stdout.txt and stderr.txt
     _active_at: float = 0.0
-    _changed: list[int] = field(default_factory=list)  # when logs and heartbeats last changed
+    _changed: list[int] = field(default_factory=lambda: [0])  # signs of life as last seen
     _oom_kills_before: int = field(default_factory=kernel.oom_kills)
 
     def carry_out(self) -> None:
@@ -190,17 +191,22 @@ class Watch:
         now, limits = time.monotonic(), self.attempt.limits
         if now - self.began > limits.wall_seconds:
             self._time_out(f"ran over {limits.wall_seconds:g} s")
-        used = processes.resident_bytes(processes.descendants(os.getpid()))
+        tree = processes.descendants(os.getpid())
+        used = processes.resident_bytes(tree)
         self.peak_memory_bytes = max(self.peak_memory_bytes, used)
         if limits.memory_bytes is not None and used > limits.memory_bytes:
             self._violate(Status.OOM, f"used {in_bytes(used)} of {in_bytes(limits.memory_bytes)}")
         changed = [os.fstat(log).st_mtime_ns for log in self.logs]
         with suppress(OSError):
             changed.append((self.attempt.directory / api.METRICS).stat().st_mtime_ns)
+        if limits.stall_seconds is not None:
+            share = processes.cpu_seconds(tree) / (LEAST_CPU_SHARE * limits.stall_seconds)
+            changed.append(int(share))  # a program that only waits uses less in that time
         if changed != self._changed:
             self._changed, self._active_at = changed, now
         if limits.stall_seconds is not None and now - self._active_at > limits.stall_seconds:
-            self._time_out(f"stalled: no output or heartbeat for {limits.stall_seconds:g} s")
+            silent = f"no output, heartbeat or CPU time for {limits.stall_seconds:g} s"
+            self._time_out(f"stalled: {silent}")
 
     def _time_out(self, cause: str) -> None:
         self.check_wanted()  # again: if this process was stopped meanwhile, it is not a timeout

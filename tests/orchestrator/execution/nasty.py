@@ -108,10 +108,12 @@ def flood(config: dict[str, Any]) -> None:
 
 
 def chatter(config: dict[str, Any]) -> None:
-    """Runs for longer than the stall limit, with output, heartbeats or nothing."""
+    """Runs for longer than the stall limit, with output, heartbeats, CPU time or nothing."""
     for _ in range(12):
         time.sleep(0.15)
         by = config["objective"]["settings"].get("by", "output")
+        if by == "CPU time":
+            sum(range(3_000_000))
         if by == "output":
             print("still there", flush=True)
         elif by == "heartbeats":

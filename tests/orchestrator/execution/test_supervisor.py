@@ -32,19 +32,21 @@ from tests.orchestrator.execution.conftest import (
 Make = Callable[..., Attempt]
 
 
-def test_silence_is_a_stall_and_output_and_heartbeats_are_none(make_attempt: Make) -> None:
+def test_silence_is_a_stall_and_output_heartbeats_and_cpu_time_are_none(
+    make_attempt: Make,
+) -> None:
     wanted = [
         make_attempt("chatter", by=by, stall_seconds=1.2)
-        for by in ("output", "heartbeats", "nothing")
+        for by in ("output", "heartbeats", "CPU time", "nothing")
     ]
     ended: dict[str, Outcome] = {}
-    with LocalExecutor(make_devices(3), NASTY) as executor:
+    with LocalExecutor(make_devices(4), NASTY) as executor:
         for attempt in wanted:
             executor.submit(attempt)
-        while len(ended) < 3:
+        while len(ended) < 4:
             ended |= {one.attempt_id: one for one in executor.wait(60.0)}
     *alive, stalled = (ended[attempt.attempt_id] for attempt in wanted)
-    assert [one.status for one in alive] == [Status.OK, Status.OK]
+    assert [one.status for one in alive] == [Status.OK] * 3
     assert stalled.status is Status.TIMEOUT
     assert stalled.cause.startswith("stalled")
     assert all(one.seconds > 1.2 for one in ended.values())
