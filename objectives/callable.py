@@ -5,12 +5,11 @@ is a digest of its code and of the plain values it refers to, so that the same c
 another process, continues the same run, and an edited one is refused.
 """
 
-import hashlib
-import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
@@ -20,8 +19,8 @@ from pydantic import Field
 
 from objectives.api import ObjectiveSpec, SetupError
 from objectives.files import replace
-from objectives.function import PREFIX, FunctionConfig, FunctionObjective, UserFunction, find
-from objectives.registry import CALLABLE
+from objectives.function import FunctionConfig, FunctionObjective
+from objectives.registry import CALLABLE, FUNCTION
 
 DEPTH = 8
 """How deep values inside values are looked at."""
@@ -32,6 +31,7 @@ class CallableConfig(FunctionConfig):
 
     folder: str | None = None  # of pickled functions; None: its caller evaluates (ask and tell)
     code: dict[str, str] = Field(default={})  # `fingerprint` of the function by its name
+    modules: tuple[str, ...] = ()  # installed ones that it needs, imported before a fork
 
 
 @dataclass(frozen=True)
@@ -39,14 +39,13 @@ class CallableObjective(FunctionObjective):
     """A function that each evaluation's process reads from a file."""
 
     model = CallableConfig
-    unscored = FunctionObjective.unscored | {"folder"}
+    unscored = FunctionObjective.unscored | {"folder", "modules"}
 
     config: CallableConfig
 
     @property
     def preload(self) -> tuple[str, ...]:
-        own = () if self.config.folder is None else self._read()[0]
-        return (__name__, "cloudpickle", *own)
+        return (__name__, "cloudpickle", *self.config.modules)
 
     def require_program(self) -> None:
         """Do nothing: it was pickled by the process that has it."""
@@ -54,16 +53,13 @@ class CallableObjective(FunctionObjective):
     def require_same_sources(self) -> None:
         """Do nothing: the file's name has its digest, so another function is another file."""
 
-    def user(self) -> UserFunction:
-        return UserFunction(module="", function=self.name, file=self.file, directory=self.directory)
-
-    def function(self, user: UserFunction) -> Callable[..., Any]:
+    def function(self) -> Callable[..., Any]:
         import cloudpickle
 
         try:
-            found: Callable[..., Any] = cloudpickle.loads(self._read()[1])
+            found: Callable[..., Any] = cloudpickle.loads(self.file.read_bytes())
         except Exception as error:  # whatever its import raises
-            raise SetupError(f"cannot load the function in {user.file}: {error}") from error
+            raise SetupError(f"cannot load {self.name}: {error}") from error
         return found
 
     @property
@@ -75,14 +71,6 @@ class CallableObjective(FunctionObjective):
             )
         ((name, digest),) = self.config.code.items()
         return Path(self.config.folder, f"{name}-{digest[:16]}.pickle")
-
-    def _read(self) -> tuple[list[str], bytes]:
-        """Return the modules that the function needs, and itself as cloudpickle wrote it."""
-        try:
-            modules, _, data = self.file.read_bytes().partition(b"\n")
-        except OSError as error:
-            raise SetupError(f"{error}: call minimize with the function again") from error
-        return json.loads(modules), data
 
 
 def spec_of(
@@ -118,42 +106,37 @@ def spec_of(
         "directory": str(directory),
         "folder": str(folder.absolute()),
         "code": {name: fingerprint(function)},
+        "modules": _modules_of(function),
     }
     objective = CallableObjective.from_settings(CALLABLE + name, settings)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # what is in it is executed
-    replace(objective.file, json.dumps(sorted(modules_of(function))).encode() + b"\n" + data)
+    replace(objective.file, data)
     return objective.spec
 
 
 def _importable(function: Callable[..., Any]) -> tuple[str, Path] | None:
     """Return `python:MODULE:NAME` and the directory of the module; None of any other function."""
     own, name = (getattr(function, f"__{what}__", "") for what in ("module", "name"))
-    file = getattr(sys.modules.get(own), "__file__", None)
+    module = sys.modules.get(own)
+    file = getattr(module, "__file__", None)
     if file is None or own == "__main__" or _is_installed(file):
         return None
-    if not isinstance(function, FunctionType) or vars(sys.modules[own]).get(name) is not function:
+    if getattr(module, name, None) is not function:
         return None
     root = Path(file).parents[own.count(".") + (Path(file).name == "__init__.py")]
-    try:
-        found = find(f"{PREFIX}{own}:{name}", root)
-    except ValueError:
-        return None
-    return (f"{PREFIX}{own}:{name}", root) if found.file.samefile(file) else None
+    return f"{FUNCTION}{own}:{name}", root
 
 
 def _is_installed(file: str) -> bool:
     return bool({"site-packages", "dist-packages"} & set(Path(file).parts))
 
 
-def modules_of(function: Callable[..., Any]) -> set[str]:
+def _modules_of(function: Callable[..., Any]) -> list[str]:
     """Return the installed modules that the function refers to."""
     values = _referred(function).values() if isinstance(function, FunctionType) else ()
     names = {str(getattr(v, "__module__", None) or getattr(v, "__name__", "")) for v in values}
-    found = {name: getattr(sys.modules.get(name), "__file__", None) for name in names}
-    return {name for name, file in found.items() if file and _is_installed(file)}
-
-
-# What a function is, as far as two processes can agree on it
+    files = {name: getattr(sys.modules.get(name), "__file__", None) for name in names}
+    return sorted(name for name, file in files.items() if file and _is_installed(file))
 
 
 def fingerprint(function: Callable[..., Any]) -> str:
@@ -162,7 +145,7 @@ def fingerprint(function: Callable[..., Any]) -> str:
     Numbers, text, containers of them, arrays and functions count by what they are, other objects by
     their type and their attributes.
     """
-    return hashlib.sha256("\n".join(_described(function, frozenset(), DEPTH)).encode()).hexdigest()
+    return sha256("\n".join(_described(function, frozenset(), DEPTH)).encode()).hexdigest()
 
 
 def _described(value: Any, seen: frozenset[int], depth: int) -> Iterator[str]:
@@ -187,7 +170,7 @@ def _described(value: Any, seen: frozenset[int], depth: int) -> Iterator[str]:
     elif isinstance(value, set | frozenset):
         yield from sorted(" ".join(_described(one, seen, depth - 1)) for one in value)
     elif all(hasattr(value, name) for name in ("dtype", "shape", "tobytes")):
-        yield f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+        yield f"{value.dtype} {value.shape} {sha256(value.tobytes()).hexdigest()}"
     elif isinstance(value, list | tuple):
         inner = value
     else:
@@ -206,17 +189,12 @@ def _is_elsewhere(function: FunctionType) -> bool:
 
 def _referred(function: FunctionType) -> dict[str, Any]:
     """Return the values of its closure and of the global names in it, by name."""
-    names = {name for code in _codes(function.__code__) for name in code.co_names}
+    codes = [function.__code__]
+    for code in codes:  # grows during the loop
+        codes += [one for one in code.co_consts if isinstance(one, CodeType)]
+    names = {name for code in codes for name in code.co_names}
     found = {name: function.__globals__[name] for name in names & function.__globals__.keys()}
-    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    for name, cell in cells:
+    for name, cell in zip(codes[0].co_freevars, function.__closure__ or (), strict=True):
         with suppress(ValueError):  # not assigned yet
             found[name] = cell.cell_contents
     return found
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes(constant)

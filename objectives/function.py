@@ -9,30 +9,28 @@ import subprocess
 import sys
 import tempfile
 import time
-import traceback
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import chdir, contextmanager, suppress
 from copy import deepcopy
 from functools import cache
 from importlib import import_module, invalidate_caches
 from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, NamedTuple
 
-from pydantic import BaseModel, BeforeValidator, Field, JsonValue, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, JsonValue, ValidationError
 
 from objectives.api import Context, Knobs, Measurement, NoScoreError, SetupError
 from objectives.files import absolute
-from objectives.process import ONE_PROCESS
+from objectives.process import ONE_PROCESS, last_word
 from objectives.program import ProgramConfig, ProgramObjective, files_of_module
+from objectives.registry import FUNCTION
 from objectives.settings import cut, in_words, plain
 
-PREFIX = "python:"
 LIMIT_SECONDS = 180.0  # to be imported: torch took 13 s on a loaded machine
-ANSWER = "the import ended: "  # begins the line with its result
 HERE = Path(__file__).parents[1]
 
-OURS = frozenset({"budgets", "objectives", "orchestrator"})
+OURS = ("budgets", "objectives", "orchestrator")
 """Packages that are imported already wherever an evaluation runs."""
 
 
@@ -43,21 +41,13 @@ class FunctionConfig(ProgramConfig):
     budget: int | float | None = Field(default=None, gt=0)  # third argument
     fixed: dict[str, JsonValue] = Field(default={})  # further keyword arguments
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        for name in self.fixed:
-            if not name.isidentifier():
-                raise ValueError(f"fixed: {name!r} is not a name of a keyword argument")
-        return self
 
-
-class UserFunction(BaseModel, frozen=True):
-    """A function, the file of its module, and the directory that the user's modules are in."""
+class UserFunction(NamedTuple):
+    """A function and the file of its module."""
 
     module: str
     function: str
     file: Path
-    directory: Path
 
 
 class FunctionObjective(ProgramObjective[FunctionConfig]):
@@ -68,7 +58,7 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
 
     def program_files(self) -> Iterator[Path]:
         """Yield the module's file, and what importing it reads of the packages around it."""
-        user = self.user()
+        user = find(self.name, self.directory)
         yield user.file
         yield from files_of_module(user.module, (self.directory,))
 
@@ -79,36 +69,29 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
     def require_program(self) -> None:
         """Raises SetupError where it cannot be imported and called, in a process of its own."""
         for name in OURS if self.directory.resolve() != HERE else ():
-            for file in (self.directory / f"{name}.py", *self.directory.glob(f"{name}/*.py")):
-                if file.is_file():
+            for pattern in (f"{name}.py", f"{name}/*.py"):
+                for file in self.directory.glob(pattern):
                     raise SetupError(
                         f"{file} can never be imported: {name} is a package of the orchestrator's. "
                         "Give yours another name"
                     )
         budget = () if self.config.budget is None else ("budget",)
         words = ("knobs", "seed", *budget, *(f"{name}=" for name in self.config.fixed))
-        require_import(self.user(), words, self.code)
+        require_import(self.name, self.directory, words, self.code)
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         """Call the function. Its own exceptions come as they are."""
         self.require_same_sources()
-        own, config, user = self.space.rounded(knobs), self.config, self.user()
-        with surroundings(user, context.directory):
-            function, began = self.function(user), time.perf_counter()
-            given = called_with(function, config.fixed, own, seed, config.budget)
-            value = function(*given, **deepcopy(config.fixed))
+        own, config = self.space.rounded(knobs), self.config
+        budget = () if config.budget is None else (config.budget,)
+        with surroundings(self.directory, context.directory):
+            function, began = self.function(), time.perf_counter()
+            value = function(own, seed, *budget, **deepcopy(config.fixed))
             return measurement_of(value, time.perf_counter() - began)
 
-    def user(self) -> UserFunction:
-        """Return where the function is."""
-        return find(self.name, self.directory)
-
-    def function(self, user: UserFunction) -> Callable[..., Any]:
+    def function(self) -> Callable[..., Any]:
         """Return the function, in its surroundings. Raises SetupError where it cannot be had."""
-        return imported(user)
-
-
-# Finding and importing it
+        return imported(find(self.name, self.directory))
 
 
 def find(name: str, directory: Path) -> UserFunction:
@@ -116,7 +99,7 @@ def find(name: str, directory: Path) -> UserFunction:
 
     Raises ValueError where there is no such module, or another one would be imported in its place.
     """
-    module, _, function = name.removeprefix(PREFIX).partition(":")
+    module, _, function = name.removeprefix(FUNCTION).partition(":")
     first = module.partition(".")[0]
     if not function.isidentifier() or module.endswith(".py"):
         raise ValueError(
@@ -128,7 +111,7 @@ def find(name: str, directory: Path) -> UserFunction:
     place = directory.joinpath(*module.split("."))
     for file in (place / "__init__.py", place.with_name(f"{place.name}.py")):
         if file.is_file():
-            return UserFunction(module=module, function=function, file=file, directory=directory)
+            return UserFunction(module, function, file)
     raise ValueError(
         f"there is no module {module} in {directory}: expected a file "
         f"{module.replace('.', '/')}.py. Name the directory it is in: --set directory=DIR"
@@ -136,29 +119,26 @@ def find(name: str, directory: Path) -> UserFunction:
 
 
 @contextmanager
-def surroundings(user: UserFunction, working_directory: Path) -> Iterator[None]:
+def surroundings(directory: Path, working_directory: Path) -> Iterator[None]:
     """Let the block find the user's modules first, as one process, in the working directory.
 
     After the block the process is as it was, and the user's modules are forgotten.
     """
-    path, here, writes = list(sys.path), os.getcwd(), sys.dont_write_bytecode
-    before = set(sys.modules)
+    path, writes, before = list(sys.path), sys.dont_write_bytecode, set(sys.modules)
     of_many = {name: os.environ.pop(name) for name in ONE_PROCESS if name in os.environ}
-    sys.path.insert(0, str(user.directory))
+    sys.path.insert(0, str(directory))
     sys.dont_write_bytecode = True  # an edit within the same second would not be noticed
-    os.chdir(working_directory)
     invalidate_caches()
     try:
-        yield
+        with chdir(working_directory):
+            yield
     finally:
-        os.chdir(here)
         os.environ.update(of_many)
         sys.dont_write_bytecode = writes
         sys.path[:] = path
         for name in sys.modules.keys() - before:
             file = Path(getattr(sys.modules[name], "__file__", None) or "/")
-            is_own = file.is_relative_to(user.directory) and "site-packages" not in file.parts
-            if is_own and name.partition(".")[0] not in OURS:
+            if file.is_relative_to(directory) and "site-packages" not in file.parts:
                 del sys.modules[name]
 
 
@@ -181,77 +161,46 @@ def imported(user: UserFunction) -> Callable[..., Any]:
 
 
 @cache
-def require_import(user: UserFunction, words: tuple[str, ...], code: str) -> None:  # noqa: ARG001
+def require_import(name: str, directory: Path, words: tuple[str, ...], code: str) -> None:  # noqa: ARG001
     """Import the function in another process; what succeeded once for that code is remembered.
 
     `words`: names of arguments, `name=` of one by keyword. Raises SetupError where it cannot be
     imported or called so.
     """
     path = os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH"))))
-    with tempfile.TemporaryFile() as output, suppress(subprocess.TimeoutExpired):
-        subprocess.run(
-            (sys.executable, "-P", "-m", __name__, user.model_dump_json(), *words),
+    with tempfile.TemporaryFile() as errors, suppress(subprocess.TimeoutExpired):
+        status = subprocess.run(
+            (sys.executable, "-P", "-m", __name__, name, str(directory), *words),
             stdin=subprocess.DEVNULL,
-            stdout=output,  # no pipe: a process that the module leaves behind would hold it open
-            stderr=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,  # no pipe: a process that the module leaves behind would hold it open
             env={**os.environ, "PYTHONPATH": path},
             timeout=LIMIT_SECONDS,
             check=False,
-        )
-        output.seek(0)
-        printed = output.read().decode(errors="replace")
-        _, answered, rest = printed.rpartition(ANSWER)  # the module may print anything around it
-        if problem := rest.partition("\n")[0]:
-            raise SetupError(problem)
-        if answered:
+        ).returncode
+        if status == 0:
             return
+        errors.seek(0)
+        said = last_word(errors.read().decode(errors="replace").splitlines())
+        raise SetupError(f"cannot import {name.removeprefix(FUNCTION)}: {said or status}")
     raise SetupError(
-        f"importing {user.module} from {user.file} ended Python or took longer than "
-        f"{LIMIT_SECONDS:g} s. What a program does belongs below: if __name__ == '__main__'"
+        f"importing {name.removeprefix(FUNCTION)} took longer than {LIMIT_SECONDS:g} s. What a "
+        "program does belongs below: if __name__ == '__main__'"
     )
 
 
-def problem_of(user: UserFunction, words: Sequence[str]) -> str:
-    """Import the function in this process; return why it cannot be called, or nothing."""
+def try_import(name: str, directory: Path, words: Sequence[str]) -> None:
+    """Import the function in this process. Raises what its import raises, and SetupError."""
     fixed = [word[:-1] for word in words if word.endswith("=")]
-    budget = "budget" if "budget" in words else None
-    try:
-        with tempfile.TemporaryDirectory() as scratch, surroundings(user, Path(scratch)):
-            function = imported(user)
-        with suppress(ValueError):  # it is not written in Python: nothing to check
-            wanted = signature(function)
-            try:
-                given = called_with(function, fixed, "knobs", "seed", budget)
-                wanted.bind(*given, **dict.fromkeys(fixed))
-            except TypeError as error:
-                called = f"({', '.join(words)})"
-                return f"{user.function}{wanted} cannot be called with {called}: {error}"
-    except SetupError as error:
-        return str(error)
-    except (Exception, SystemExit) as error:  # whatever the user's module raises
-        frames = traceback.extract_tb(error.__traceback__)
-        own = [f for f in frames if Path(f.filename).is_relative_to(user.directory)]
-        where = f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
-        said = " ".join(str(error).split())
-        return f"cannot import {user.module}: {type(error).__name__}: {said}{where}"
-    return ""
-
-
-# Calling it
-
-
-def called_with(
-    function: Callable[..., Any], fixed: Collection[str], knobs: Any, seed: Any, budget: Any
-) -> tuple[Any, ...]:
-    """Return what it is called with: a budget of None only if it cannot do without."""
-    if budget is not None:
-        return knobs, seed, budget
-    with suppress(ValueError):  # it is not written in Python
+    with tempfile.TemporaryDirectory() as scratch, surroundings(directory, Path(scratch)):
+        function = imported(find(name, directory))
+    with suppress(ValueError):  # it is not written in Python: nothing to check
+        wanted = signature(function)
         try:
-            signature(function).bind(knobs, seed, **dict.fromkeys(fixed))
-        except TypeError:
-            return knobs, seed, None
-    return knobs, seed
+            wanted.bind(*words[: len(words) - len(fixed)], **dict.fromkeys(fixed))
+        except TypeError as error:
+            called = f"{name.rpartition(':')[2]}{wanted} cannot be called with ({', '.join(words)})"
+            raise SetupError(f"{called}: {error}") from None
 
 
 def measurement_of(value: object, train_seconds: float) -> Measurement:
@@ -276,5 +225,4 @@ def measurement_of(value: object, train_seconds: float) -> Measurement:
 
 
 if __name__ == "__main__":
-    found = problem_of(UserFunction.model_validate_json(sys.argv[1]), sys.argv[2:])
-    os.write(1, f"\n{ANSWER}{found}\n".encode("utf-8", "backslashreplace"))
+    try_import(sys.argv[1], Path(sys.argv[2]), sys.argv[3:])
