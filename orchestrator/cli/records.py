@@ -125,14 +125,13 @@ def slurm(
     config = typed.config
     if config.file is None:
         raise ValueError("export slurm: expected a FILE; see init")
-    export = jobs.export_of(config, out)
-    files = jobs.files_of(export)
+    directory, texts = jobs.exported(config, out)
     if not write:
-        said = f"{export.directory} was not written: repeat it with --write."
-        return Answer(None, [said], files[jobs.README])
-    jobs.write(export.directory, files)
-    submit = f"Submit it with: {export.directory}/{jobs.SUBMIT}"
-    return Answer(None, [f"{export.directory} is written.", submit])
+        said = f"{directory} was not written: repeat it with --write."
+        return Answer(None, [said], texts[jobs.README])
+    jobs.write(directory, texts)
+    submit = f"Submit it with: {directory}/{jobs.SUBMIT}"
+    return Answer(None, [f"{directory} is written.", submit])
 
 
 def serve(

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from orchestrator.config import Slurm, resolve
-from orchestrator.slurm import Job, export_of, files_of, write
+from orchestrator.slurm import exported, write
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command
@@ -87,8 +87,8 @@ def test_a_hostile_path_stays_one_quoted_value(
     odd.mkdir(parents=True)
     monkeypatch.chdir(odd)
     (odd / "file.toml").write_text(SEARCH)
-    made = export_of(resolve(file=Path("file.toml"), assignments=["slurm.python=./py"]))
-    code = files_of(made)[f"{RUN}/run.slurm"].split("set -u\n")[0]
+    _, texts = exported(resolve(file=Path("file.toml"), assignments=["slurm.python=./py"]))
+    code = texts[f"{RUN}/run.slurm"].split("set -u\n")[0]
     probe = code + 'printf "%s|" "$run_dir" "$work_dir" "$python"'
     said = subprocess.run(["/bin/bash", "-c", probe], cwd=tmp_path, capture_output=True, check=True)
     assert said.stdout.decode() == f"{odd}/file/{RUN}|{odd}|{odd}/py|"
@@ -105,7 +105,7 @@ def test_a_hostile_path_stays_one_quoted_value(
         (SEARCH + "nodes = 2\n", "nodes"),
         (SEARCH.replace("min", "none"), "search.tier"),
         (SEARCH.replace('search.tier = "min"', ""), "search.tier"),
-        (FACTORIAL.replace("max_device_hours = 12.0", "max_evals = 9"), "max_evals"),
+        (FACTORIAL.replace("max_device_hours = 12.0", "max_evals = 9"), "--max-evals 9"),
         (FACTORIAL.replace("two-by-two", "../up"), "../up"),
         (FACTORIAL.replace("1B =", '"1B; rm" ='), "1B; rm"),
         (FACTORIAL.replace("1B =", '"$(x)" ='), "$(x)"),
@@ -144,17 +144,22 @@ def test_a_search_is_told_to_end_an_evaluation_before_its_limit(written: Written
     assert config["backend"]["drain_seconds"] == 1530
 
 
-def test_a_limit_follows_from_the_estimate(tmp_path: Path) -> None:
-    def jobs(text: str, seconds: float) -> tuple[Job, ...]:
-        file = tmp_path / "file.toml"
-        file.write_text(assuming(text.replace('time = "1h"', ""), seconds))
-        return export_of(resolve(file=file)).jobs
-
-    # 1.25 h, 10 + 5 min, up to 5 min
-    assert {job.limit_seconds for job in jobs(FACTORIAL, 3600.0)} == {5400}
-    (job,) = jobs(SEARCH, 60.0)
-    assert job.expected_seconds is not None
-    assert 240 < job.expected_seconds < 300  # 2 generations of 8 on 4 slots, and a start
+@pytest.mark.parametrize(
+    ("text", "seconds", "row"),
+    [
+        # 1.25 h, 10 + 5 min, up to 5 min
+        (FACTORIAL, 3600.0, "| 1 h 00 min | 1 h 30 min |"),
+        # 2 generations of 8 on 4 slots, and a start
+        (SEARCH, 60.0, "| 4 min 10 s | 25 min 00 s |"),
+    ],
+)
+def test_a_limit_follows_from_the_estimate(
+    tmp_path: Path, text: str, seconds: float, row: str
+) -> None:
+    file = tmp_path / "file.toml"
+    file.write_text(assuming(text.replace('time = "1h"', ""), seconds))
+    _, texts = exported(resolve(file=file))
+    assert row in texts["README.md"]
 
 
 def test_an_export_is_written_over_nothing(tmp_path: Path) -> None:
