@@ -6,7 +6,8 @@ controls: the configuration itself and the objective's own.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from itertools import product
 from math import floor
@@ -20,14 +21,7 @@ from budgets.state import RunState
 from objectives import registry
 from objectives.settings import shown
 from orchestrator.capacity import Pace
-from orchestrator.config import (
-    TRAINING,
-    Config,
-    Values,
-    as_shown,
-    flattened,
-    format_value,
-)
+from orchestrator.config import TRAINING, Config, Values, as_shown, flattened
 from orchestrator.matrix.carry_out import Matrix
 from orchestrator.plan.forecast import relative_flops, times_here
 from orchestrator.plan.page import Page, page_text, tier_page
@@ -36,8 +30,8 @@ from orchestrator.plan.resolve import slots_of
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=-]{0,99}")
 """Safe for any file system and shell."""
 
-Factors = Mapping[str, Mapping[str, Values]]
-"""The settings of each level, by the names of factor and level, in their order."""
+Named = tuple[str, Values, Mapping[str, Any]]
+"""A condition's name, its settings, and its levels or that it is a control."""
 
 
 def campaign_name(config: Config) -> str:
@@ -49,24 +43,30 @@ def campaign_name(config: Config) -> str:
 
 
 def campaign_from(config: Config) -> CampaignPlan:
-    """Return the plan's part of a campaign. Raises ValueError, naming the condition."""
+    """Return the plan's part of a campaign: each condition as the objective reads it.
+
+    One equal to a control is that control. Raises ValueError, naming the condition.
+    """
     assert config.campaign is not None, "the caller has checked it"
     campaign, factors = config.campaign, factors_of(config.factors)
-    listed = [*_listed(campaign.conditions), *_factorial(factors)]
-    if not listed:
+    if not campaign.conditions and not factors:
         raise ValueError(
             "a campaign needs conditions: [[campaign.conditions]] with a name each, or [factors]"
         )
-    if campaign.controls:
-        controls = {"default": {}, **{own.name: own.settings for own in config.tuned.controls()}}
-        listed += [
-            _condition(f"{label.replace(' ', '-')}_base", settings, control=True)
-            for label, settings in controls.items()
-        ]
-    _check_names(listed)
+    kept, names = dict[str, Condition](), dict[str, str]()
+    for name, settings, own in _named(config, factors):
+        if other := names.get(name.lower()):
+            raise ValueError(f"conditions {other!r} and {name!r} cannot be told apart: rename one")
+        names[name.lower()] = name
+        read, condition = _condition(config, name, settings, own)
+        if (first := kept.setdefault(read, condition)) is condition:
+            continue
+        if not condition.control:
+            raise ValueError(f"conditions {first.name} and {name} are the same configuration")
+        kept[read] = first.model_copy(update={"control": True})
     return CampaignPlan(
         name=campaign_name(config),
-        conditions=_conditions(config, listed),
+        conditions=tuple(kept.values()),
         seeds=tuple(campaign.seeds),
         factors={name: tuple(levels) for name, levels in factors.items()},
         parallel=campaign.parallel,
@@ -75,40 +75,31 @@ def campaign_from(config: Config) -> CampaignPlan:
     )
 
 
-def _condition(name: str, settings: Values, **own: Any) -> Condition:
-    """Return a condition whose settings the objective has not read yet."""
-    return Condition.model_construct(name=name, settings=dict(settings), point=(), **own)
-
-
-def _conditions(config: Config, listed: Sequence[Condition]) -> tuple[Condition, ...]:
-    """Return the conditions as the objective reads them; one equal to a control is that control.
-
-    Raises ValueError, naming the condition, on a wrong setting and on two equal ones.
-    """
-    kept = dict[str, Condition]()
-    for one in listed:
-        settings = dict(one.settings)
-        try:
-            varied = registry.load(registry.varied(config.tuned.spec, settings))
-        except ValueError as error:
-            raise ValueError(f"condition {one.name}: {error}") from error
-        code = varied.spec.settings.get(registry.CODE)
-        if code != config.tuned.spec.settings.get(registry.CODE):  # another program's sources
-            settings[registry.CODE] = code
-        identity = json.dumps(varied.spec.settings, sort_keys=True, default=str)
-        if (first := kept.get(identity)) is None:
-            read = {
-                "settings": settings,
-                "point": config.tuned.space.baseline,
-                "knobs": varied.space.decode(varied.space.baseline),
-                "cost_factor": relative_flops(varied, config.tuned) or 1.0,
-            }
-            kept[identity] = Condition.model_validate({**one.model_dump(), **read})
-        elif one.control:
-            kept[identity] = first.model_copy(update={"control": True})
-        else:
-            raise ValueError(f"conditions {first.name} and {one.name} are the same configuration")
-    return tuple(kept.values())
+def _condition(
+    config: Config, name: Any, settings: Values, own: Mapping[str, Any]
+) -> tuple[str, Condition]:
+    """Return all settings as the objective reads them, as text, and the condition."""
+    if not isinstance(name, str) or not SAFE_NAME.fullmatch(name):
+        raise ValueError(
+            f"condition {shown(name)}: expected a name of 1 to 100 letters, digits and "
+            ". _ + = -, beginning with a letter or digit"
+        )
+    base = config.tuned
+    try:
+        varied = registry.load(registry.varied(base.spec, settings))
+    except ValueError as error:
+        raise ValueError(f"condition {name}: {error}") from error
+    code = varied.spec.settings.get(registry.CODE)
+    if code != base.spec.settings.get(registry.CODE):  # another program's sources
+        settings = {**settings, registry.CODE: code}
+    return json.dumps(varied.spec.settings, sort_keys=True, default=str), Condition(
+        name=name,
+        settings=settings,
+        point=base.space.baseline,
+        knobs=varied.space.decode(varied.space.baseline),
+        cost_factor=relative_flops(varied, base) or 1.0,
+        **own,
+    )
 
 
 def changed_by(condition: Condition) -> Values:
@@ -126,86 +117,52 @@ def config_of(config: Config, condition: Condition) -> Config:
 # Factors and conditions
 
 
-def factors_of(table: Mapping[str, Any]) -> Factors:
-    """Return the factors of the table `[factors]`.
+def factors_of(table: Mapping[str, Any]) -> dict[str, dict[str, Values]]:
+    """Return the settings of each level of the table `[factors]`, by the names of both.
 
     A list holds values of the setting of that name; a table holds a table of settings for each
     level. Raises ValueError, naming the factor, on anything else.
     """
-    return {name: _levels(f"factors.{name}", name, given) for name, given in table.items()}
-
-
-def _levels(place: str, factor: str, given: Any) -> dict[str, Values]:
-    if isinstance(given, list) and not any(isinstance(value, list | dict) for value in given):
-        pairs = [(_as_name(value), {factor: value}) for value in given]
-        given = each_once(pairs, place)
-    if not given or not isinstance(given, dict) or set(map(type, given.values())) != {dict}:
-        raise ValueError(f"{place}: expected a list of values, or a table of settings for a level")
-    return {name: _settings(own, f"{place}.{name}") for name, own in given.items()}
+    found: dict[str, dict[str, Values]] = {}
+    for factor, given in table.items():
+        levels = given
+        if isinstance(given, list):
+            levels = {_as_name(value): {factor: value} for value in given}
+        if not isinstance(levels, dict) or {*map(type, levels.values())} != {dict}:
+            raise ValueError(
+                f"factors.{factor}: expected a list of values, or a table of settings for a level"
+            )
+        found[factor] = {name: _settings(own) for name, own in levels.items()}
+    return found
 
 
 def _as_name(value: Any) -> str:
     """Return `true`, `0`, `0.5`, `3e10`: a value as people write it."""
-    if isinstance(value, float) and float(short := f"{value:g}") == value:
-        return re.sub(r"e\+0*", "e", short)
-    return value if isinstance(value, str) else format_value(value)
+    return f"{value:.9g}".replace("e+", "e") if isinstance(value, float) else as_shown(value)
 
 
-def _settings(given: Mapping[str, Any], place: str) -> Values:
-    """Return settings of the objective; their keys may begin with `training.`.
+def _settings(given: Mapping[str, Any]) -> Values:
+    """Return settings of the objective; their keys may begin with `training.`."""
+    return {key.removeprefix(f"{TRAINING}."): own for key, own in flattened(given, TRAINING)}
 
-    Raises ValueError on one that is set twice.
+
+def _named(config: Config, factors: Mapping[str, Mapping[str, Values]]) -> Iterator[Named]:
+    """Yield what the file lists, every combination of levels, and the controls.
+
+    Of the factors the last varies fastest.
     """
-    pairs = flattened(given, place)
-    return each_once([(key.removeprefix(f"{TRAINING}."), value) for key, value in pairs], place)
-
-
-def each_once(pairs: Iterable[tuple[str, Any]], place: str) -> Values:
-    """Return the pairs as values. Raises ValueError on a key that is there twice."""
-    values: Values = {}
-    for key, value in pairs:
-        if key in values:
-            raise ValueError(f"{place}: {key} is given twice")
-        values[key] = value
-    return values
-
-
-def _factorial(factors: Factors) -> Iterator[Condition]:
-    """Yield every combination of levels, the last factor varying fastest.
-
-    Raises ValueError if two factors set the same key.
-    """
-    for chosen in product(*(levels.items() for levels in factors.values())) if factors else ():
-        pairs = [pair for _, own in chosen for pair in own.items()]
-        settings = each_once(pairs, "[factors]")
+    assert config.campaign is not None
+    for entry in config.campaign.conditions:
+        settings = {key: value for key, value in entry.items() if key != "name"}
+        yield entry.get("name", ""), _settings(settings), {}
+    for chosen in product(*(own.items() for own in factors.values())) if factors else ():
         levels = {factor: level for factor, (level, _) in zip(factors, chosen, strict=True)}
         name = "_".join(f"{f.rpartition('.')[2]}{level}" for f, level in levels.items())
-        yield _condition(name, settings, levels=levels)
-
-
-def _listed(conditions: Sequence[Mapping[str, Any]]) -> Iterator[Condition]:
-    """Yield the conditions that the file lists."""
-    for number, entry in enumerate(conditions, 1):
-        name = entry.get("name")
-        if not isinstance(name, str):
-            place = f"campaign.conditions, entry {number}"
-            raise ValueError(f"{place}: expected a name, got {shown(name)}")
-        given = {key: value for key, value in entry.items() if key != "name"}
-        yield _condition(name, _settings(given, f"condition {name}"))
-
-
-def _check_names(conditions: Sequence[Condition]) -> None:
-    """Raise ValueError on an unsafe name, and on two that differ in case only or not at all."""
-    seen: dict[str, str] = {}
-    for name in (one.name for one in conditions):
-        if not SAFE_NAME.fullmatch(name):
-            raise ValueError(
-                f"condition {shown(name)}: expected a name of 1 to 100 letters, digits and "
-                ". _ + = -, beginning with a letter or digit"
-            )
-        if other := seen.get(name.lower()):
-            raise ValueError(f"conditions {other!r} and {name!r} cannot be told apart: rename one")
-        seen[name.lower()] = name
+        yield name, dict(ChainMap(*(own for _, own in chosen[::-1]))), {"levels": levels}
+    if config.campaign.controls:
+        yield "default_base", {}, {"control": True}
+        for own in config.tuned.controls():
+            yield f"{own.name.replace(' ', '-')}_base", dict(own.settings), {"control": True}
 
 
 # The campaign's run

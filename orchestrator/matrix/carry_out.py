@@ -17,7 +17,7 @@ from objectives.registry import CALLABLE
 from orchestrator.capacity import Pace
 from orchestrator.config import Config
 from orchestrator.plan.forecast import CALIBRATION_SEEDS, find_calibration, known_knobs
-from orchestrator.plan.page import knobs_item
+from orchestrator.plan.page import shown_alive
 from orchestrator.plan.phase2 import followed, permits, recorded_again
 from orchestrator.plan.resolve import (
     Overrides,
@@ -221,9 +221,9 @@ def _planned(
     for reason in why_no_go(outline):
         session.say(f"Warning: {reason}.")
     if not config.objective.startswith(CALLABLE):  # no command can check a callable
-        knobs = knobs_item(known_knobs(session.root, config.tuned, slots.kind))
-        if knobs.verdict != "pass":
-            session.say(f"Warning: {knobs.why}.")
+        are_alive, why = shown_alive(known_knobs(session.root, config.tuned, slots.kind))
+        if not are_alive:
+            session.say(f"Warning: {why}.")
     calibration = calibrated_for(session, config, slots, overrides)
     if isinstance(calibration, Result):
         return calibration

@@ -17,11 +17,10 @@ from budgets.plan import Devices, Plan, Source, Tier
 from budgets.tiers import INTENT
 from objectives import registry
 from objectives.api import SetupError
-from orchestrator.config import Config, Values, assign
+from orchestrator.config import FLAGS, Config, Values, assign
 from orchestrator.plan.forecast import (
     UNMEASURED,
     Forecast,
-    Origin,
     Times,
     detectable_gain,
     forecast_of,
@@ -33,7 +32,6 @@ from orchestrator.plan.resolve import caps_for, search_plan, why_no_go, window_o
 
 MUCH = 0.5  # of the window: if as much stays unused, more is offered
 FACTORS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)  # of the FLOPs, to try
-AS_ASKED = "as asked"
 
 
 def available(config: Config, now: datetime) -> float:
@@ -68,7 +66,7 @@ class Choice:
     def options(self) -> list[str]:
         """The command-line options of this choice, beside the given ones."""
         words = (
-            ("--tier", value) if key == "search.tier" else assign(key, value)
+            (FLAGS[key].spelling, str(value)) if key in FLAGS else assign(key, value)
             for key, value in self.changes.items()
         )
         return list(chain.from_iterable(words))
@@ -108,18 +106,38 @@ class Wanted:
         fits = forecast.hours_free <= self.hours * (1 + 1e-9)  # sums of equal parts may differ
         return Choice(what, changes, losses, plan, forecast, fits)
 
+    def shortened(self, what: str, changes: Values, *losses: str) -> Choice:
+        """Return that choice, or if it does not fit, the same with the generations that do.
+
+        They are two at least.
+        """
+        whole = self.choice(what, changes, *losses)
+        most = whole.plan.resolved.generations
+        if whole.fits or most < 3:
+            return whole
+
+        def of(generations: int) -> Choice:
+            fewer = {**changes, "search.generations": generations}
+            said = ", ".join(filter(None, (what, f"{generations} of {most} generations")))
+            return self.choice(said, fewer, *losses, "the search goes less far")
+
+        numbers = range(2, most)
+        too_many = bisect_right(numbers, 0, key=lambda number: not of(number).fits)
+        return of(numbers[max(0, too_many - 1)])
+
 
 def choices(wanted: Wanted) -> list[Choice]:
     """Return the search as asked for, then the alternatives: the first that fits is the best.
 
     Raises ValueError without a time, and on a plan that is impossible.
     """
-    asked = wanted.choice(AS_ASKED, {})
-    found, different = [asked], dict[str, Choice]()  # two ways may lead to the same plan
+    asked = wanted.choice("as asked", {})
+    found, ways = [asked], _ways(asked.plan, fits=asked.fits)
     if not asked.fits:
-        found += [_fewer(wanted, asked), *_other_sizes(wanted, asked), *_shorter(wanted)]
+        found += [*(wanted.shortened(*way) for way in ways), *_shorter(wanted)]
     elif asked.forecast.hours_free < (1 - MUCH) * wanted.hours:
-        found += (one for one in _other_sizes(wanted, asked) if one.fits)
+        found += (one for way in ways if (one := wanted.shortened(*way)).fits)
+    different = dict[str, Choice]()  # two ways may lead to the same plan
     for one in found:
         plan = one.plan
         different.setdefault(repr((plan.resolved, plan.confirmation, plan.objective)), one)
@@ -131,44 +149,29 @@ def best(found: Sequence[Choice]) -> Choice | None:
     return next((choice for choice in found if choice.fits), None)
 
 
-def _fewer(wanted: Wanted, whole: Choice) -> Choice:
-    """Return `whole`, or with the generations that fit, at least two."""
-    most = whole.plan.resolved.generations
-    if whole.fits or most < 3:
-        return whole
-
-    def of(generations: int) -> Choice:
-        what = f"{generations} of {most} generations"
-        what = what if whole.what == AS_ASKED else f"{whole.what}, {what}"
-        changes = {**whole.changes, "search.generations": generations}
-        return wanted.choice(what, changes, *whole.losses, "the search goes less far")
-
-    numbers = range(2, most)
-    too_many = bisect_right(numbers, 0, key=lambda number: not of(number).fits)
-    return of(numbers[max(0, too_many - 1)])
-
-
-def _other_sizes(wanted: Wanted, asked: Choice) -> Iterator[Choice]:
-    """Yield lower tiers and fewer seeds; where the search fits, higher tiers and more seeds."""
-    plan, tiers = asked.plan, get_args(Tier)
-    place, planned = tiers.index(plan.tier), plan.resolved.seeds_per_candidate
-    for tier in tiers[place + 1 :] if asked.fits else tiers[:place][::-1]:
-        changes, loss = {"search.tier": tier}, [] if asked.fits else [INTENT[plan.phase, tier]]
-        yield _fewer(wanted, wanted.choice(f"tier {tier}", changes, *loss))
-    if not asked.fits:
-        for seeds in range(planned - 1, 0, -1):
-            changes = {"search.seeds_per_candidate": seeds}
-            loss = [f"a candidate's score is {sqrt(planned / seeds):.2g} times as noisy"]
-            yield _fewer(wanted, wanted.choice(f"{seeds} of {planned} seeds", changes, *loss))
-    elif plan.confirmation is not None:
-        changes = {"verdict.confirm_seeds": 2 * plan.confirmation.seeds}
-        yield wanted.choice(f"{2 * plan.confirmation.seeds} confirmation seeds", changes)
+def _ways(plan: Plan, *, fits: bool) -> Iterator[tuple[Any, ...]]:
+    """Yield name, changes and loss of less than the plan; where it `fits`, of more."""
+    tiers, seeds = get_args(Tier), plan.resolved.seeds_per_candidate
+    place = tiers.index(plan.tier)
+    if fits:
+        yield from ((f"tier {tier}", {"search.tier": tier}) for tier in tiers[place + 1 :])
+        if (wanted := plan.confirmation) is not None:
+            changes = {"verdict.confirm_seeds": 2 * wanted.seeds}
+            yield f"{2 * wanted.seeds} confirmation seeds", changes
+        return
+    yield "", {}  # but for the number of generations
+    for tier in reversed(tiers[:place]):
+        yield f"tier {tier}", {"search.tier": tier}, INTENT[plan.phase, tier]
+    for fewer in range(seeds - 1, 0, -1):
+        loss = f"a candidate's score is {sqrt(seeds / fewer):.2g} times as noisy"
+        yield f"{fewer} of {seeds} seeds", {"search.seeds_per_candidate": fewer}, loss
 
 
 def _shorter(wanted: Wanted) -> list[Choice]:
     """Return the most FLOPs an evaluation that fit; else the least that can be trained."""
     found, objective, times = list[Choice](), wanted.config.tuned, wanted.times
     assert times.calibration is not None, "the search as asked for has a time"
+    is_stated = times.prior is None and not times.calibration.samples
     for factor in FACTORS:
         if (varied := objective.scaled(factor)) is None:
             break
@@ -178,26 +181,21 @@ def _shorter(wanted: Wanted) -> list[Choice]:
         except SetupError:
             break
         work = relative_flops(shorter, objective) or varied.cost_factor
-        share = 1.0 if times.origin == "prior" else UNMEASURED  # a prior has it already
-        origin: Origin = "assumed" if times.origin == "assumed" else "prior"
+        time = scaled(times.calibration, work, UNMEASURED if times.prior is None else 1.0)
         own = replace(
             wanted,
             config=wanted.config.with_objective(shorter),
-            times=Times(origin, scaled(times.calibration, work, share)),
+            times=Times(time, None if is_stated else times.prior or "of the whole training"),
         )
-        losses = (
-            f"{factor:g} x the training: the best knobs of a short training may differ",
-            "its noise is not known before it is calibrated",
-        )
-        choice = own.choice(varied.name, {}, *losses)
-        found.append(replace(choice, changes=dict(varied.settings)))
-        if choice.fits:
+        loss = f"{factor:g} x the training: its noise and its best knobs may be others"
+        found.append(replace(own.choice(varied.name, {}, loss), changes=dict(varied.settings)))
+        if found[-1].fits:
             break
     return found[-1:]
 
 
 def fit_text(found: Sequence[Choice], hours: float) -> str:
-    """Return the choices as a ranked table, their prices and options, and the conclusion."""
+    """Return the choices as a table, the price of each and what was chosen."""
     rows, prices = [], []
     for number, choice in enumerate(found, 1):
         shape, took = choice.plan.resolved, choice.forecast

@@ -16,7 +16,6 @@ from operator import itemgetter
 from pathlib import Path
 from random import Random
 from statistics import fmean, median, stdev
-from typing import Literal
 
 from budgets.accounts import MS_PER_HOUR
 from budgets.events import Status
@@ -49,23 +48,21 @@ def newest_calibration(root: Path, family: str) -> Result | None:
     return max(finished, key=lambda found: found.state.began_ms, default=None)
 
 
-Origin = Literal["measured", "prior", "assumed", "none"]
-"""Calibrated here on such devices; scaled from another calibration; stated by the user; unknown."""
-
-
 @dataclass(frozen=True)
 class Times:
-    """The time of an evaluation to plan with, and where it is from."""
+    """The time of an evaluation to plan with, and where it is from.
 
-    origin: Origin = "none"
-    calibration: Calibration | None = None
-    prior: str | None = None  # the calibration that it was scaled from, in words
+    One without samples and without a prior is stated by the user.
+    """
+
+    calibration: Calibration | None = None  # None: unknown
+    prior: str | None = None  # the calibration elsewhere that it was scaled from, in words
     timeouts: float = 0.0  # share of the measured evaluations that were killed at their limit
 
     @property
     def calibrates(self) -> bool:
         """Whether a run that is planned with it would first measure its own."""
-        return self.origin == "prior"
+        return self.prior is not None
 
 
 def scaled(calibration: Calibration, factor: float, share: float = UNMEASURED) -> Calibration:
@@ -95,10 +92,10 @@ def times_here(
     Raises as reading a damaged calibration does.
     """
     if assumed_seconds is not None:
-        return Times("assumed", Calibration(assumed_seconds=assumed_seconds))
+        return Times(Calibration(assumed_seconds=assumed_seconds))
     if (found := find_calibration(root, objective, devices)) is not None:
         killed = fmean(end.status is Status.TIMEOUT for end in found.state.ends())
-        return Times("measured", measure(found.state), timeouts=killed)
+        return Times(measure(found.state), timeouts=killed)
     runs = finished_runs(root, "calibration", short_name(objective.spec))
     priors = filter(None, (_prior(run.state, objective, devices) for run in runs))
     return min(priors, key=itemgetter(0), default=((), Times()))[1]
@@ -121,10 +118,8 @@ def _prior(
         return None
     factor, is_other_count = 1.0, there.count != devices.count
     if is_other := plan.objective_fingerprint != objective.fingerprint:
-        flops, work = (
-            objective.flops(),
-            median(s.train_flops + s.eval_flops for s in source.samples),
-        )
+        flops = objective.flops()
+        work = median(sample.train_flops + sample.eval_flops for sample in source.samples)
         if flops is None or not work:
             return None
         factor = flops.total / work
@@ -137,8 +132,7 @@ def _prior(
         f"{time.median_seconds:.3g} s an evaluation, "
         f"{'measured' if is_like else f'assumed, throughput x {UNMEASURED}'}"
     )
-    distance = (is_other, is_other_count, abs(log(factor)), -seen.timestamp())
-    return distance, Times("prior", time, said)
+    return (is_other, is_other_count, abs(log(factor)), -seen.timestamp()), Times(time, said)
 
 
 def known_knobs(root: Path, objective: Objective, kind: str) -> dict[str, str]:

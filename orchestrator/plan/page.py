@@ -3,7 +3,7 @@
 Without side effects.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -31,13 +31,14 @@ from orchestrator.plan.resolve import search_plan
 
 # The checklist before anything is paid for
 
-Verdict = Literal["pass", "fail", "unknown"]
-
 NOT_MEASURED = "not measured here"
 
 LEAST_SAMPLES = 3
 MOST_IDLE = 0.35  # of the devices' time in a generation
 MOST_TIMEOUTS = 0.05  # of evaluations: with more, the limit decides the ranking
+
+Answer = tuple[bool | None, str]
+"""Yes, no or unknown; and why."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Item:
     """A question and its answer."""
 
     question: str
-    verdict: Verdict
+    verdict: Literal["pass", "fail", "unknown"]
     why: str
 
 
@@ -55,54 +56,44 @@ def checklist(
     forecast: Forecast | None,
     now: datetime,
     knobs: Mapping[str, str] | None = None,
-) -> Iterator[Item]:
-    """Yield every question with its answer, in a fixed order.
-
-    Without `knobs` the run searches none.
-    """
-    why = "a smoke test: it decides nothing"
+) -> tuple[Item, ...]:
+    """Return every question with its answer; without `knobs` the run searches none."""
+    samples = () if times.calibration is None else times.calibration.samples
+    purpose, limit = "a smoke test: it decides nothing", plan.limits.wall_seconds
     if plan.campaign is not None and len(plan.campaign.seeds) > 1:
-        why = f"full: {len(plan.campaign.seeds)} seeds tell effects from chance"
+        purpose = f"full: {len(plan.campaign.seeds)} seeds tell effects from chance"
     elif plan.confirmation is not None:
-        why = "full: it ends with a verdict"
-    yield Item("Smoke test or full run?", "pass", why)
-
-    samples, limit = () if times.calibration is None else times.calibration.samples, plan.limits
-    verdict: Verdict = "unknown"
-    why = f"{limit.wall_seconds:g} s; {NOT_MEASURED}"
+        purpose = "full: it ends with a verdict"
+    limits: Answer = None, f"{limit:g} s; {NOT_MEASURED}"
+    pilot: Answer = None if times.calibration is None else False, NOT_MEASURED
     if samples:
-        share = limit.wall_seconds / max(sample.seconds for sample in samples)
-        verdict = _passes(share > 1 and times.timeouts <= MOST_TIMEOUTS)
+        share = limit / max(sample.seconds for sample in samples)
         why = f"{share:.1f} x the longest measured; {times.timeouts:.0%} were killed at theirs"
-    yield Item("Is the limit of an evaluation intentional?", verdict, why)
-
+        limits = share > 1 and times.timeouts <= MOST_TIMEOUTS, why
+        pilot = len(samples) >= LEAST_SAMPLES, f"measured on {len(samples)} seeds"
     batch, devices = plan.resolved.per_generation, plan.devices.count
     idle = -batch % devices / (batch + -batch % devices)  # in the last round of a generation
-    why = f"{batch} evaluations at a time on {devices}, {idle:.0%} of the time idle"
-    yield Item("Is it as parallel as its devices?", _passes(idle <= MOST_IDLE), why)
-
-    verdict, why = "unknown" if times.origin == "none" else "fail", NOT_MEASURED
-    if samples:
-        verdict, why = _passes(len(samples) >= LEAST_SAMPLES), f"measured on {len(samples)} seeds"
-    yield Item("Does a pilot confirm the time of an evaluation?", verdict, why)
-
-    hours, device_hours = None, None
-    if forecast is not None:
-        hours, device_hours = forecast.hours_free, forecast.device_hours_free
-    verdict, why = _fits(hours, hours_allowed(plan.caps, now))
-    yield Item("Is the wall clock acceptable?", verdict, why)
-
-    cap, price = plan.caps.cost, plan.price_per_device_hour
-    limits = {"--max-device-hours": plan.caps.device_hours, "--max-cost": cap and cap / price}
-    verdict, why = _fits(device_hours, limits, without="pass")
-    yield Item("Does it fit under the caps on device time and cost?", verdict, why)
-
+    parallel = f"{batch} evaluations at a time on {devices}, {idle:.0%} of the time idle"
+    needed = None if forecast is None else forecast.hours_free
+    hours = _fits(needed, hours_allowed(plan.caps, now))
+    cost = plan.caps.cost and plan.caps.cost / plan.price_per_device_hour
+    caps = {"--max-device-hours": plan.caps.device_hours, "--max-cost": cost}
+    needed = None if forecast is None else forecast.device_hours_free
+    device_hours = _fits(needed, caps, without=True)
+    answers: dict[str, Answer] = {
+        "Smoke test or full run?": (True, purpose),
+        "Is the limit of an evaluation intentional?": limits,
+        "Is it as parallel as its devices?": (idle <= MOST_IDLE, parallel),
+        "Does a pilot confirm the time of an evaluation?": pilot,
+        "Is the wall clock acceptable?": hours,
+        "Does it fit under the caps on device time and cost?": device_hours,
+    }
     if knobs is not None:
-        yield knobs_item(knobs)
-
-
-def _passes(is_good: bool) -> Verdict:
-    return "pass" if is_good else "fail"
+        answers["Are the knobs shown to be alive?"] = shown_alive(knobs)
+    return tuple(
+        Item(question, "unknown" if is_good is None else "pass" if is_good else "fail", why)
+        for question, (is_good, why) in answers.items()
+    )
 
 
 def hours_allowed(caps: Caps, now: datetime) -> dict[str, float | None]:
@@ -114,29 +105,26 @@ def hours_allowed(caps: Caps, now: datetime) -> dict[str, float | None]:
 
 
 def _fits(
-    needed: float | None, limits: Mapping[str, float | None], without: Verdict = "unknown"
-) -> tuple[Verdict, str]:
+    needed: float | None, limits: Mapping[str, float | None], without: bool | None = None
+) -> Answer:
     """Whether the hours that must be free are; `without` is the answer where there is no limit."""
     allowed = {name: most for name, most in limits.items() if most is not None}
     said = NOT_MEASURED if needed is None else f"{duration(3600 * needed)} must be free"
     if not allowed:
         return without, f"{said}; no {' or '.join(limits)}"
     said += "".join(f"; {name} allows {duration(3600 * most)}" for name, most in allowed.items())
-    return "unknown" if needed is None else _passes(needed <= min(allowed.values())), said
+    return None if needed is None else needed <= min(allowed.values()), said
 
 
-def knobs_item(known: Mapping[str, str]) -> Item:
-    """Return whether checks have shown that the knobs move the score."""
-    said = (
-        f"{list(known.values()).count('alive')} of {len(known)} knobs are shown to move the score"
-    )
-    verdict: Verdict = "pass"
+def shown_alive(known: Mapping[str, str]) -> Answer:
+    """Whether checks have shown that the knobs move the score."""
+    alive = list(known.values()).count("alive")
+    said = f"{alive} of {len(known)} knobs are shown to move the score"
     if dead := [name for name, state in known.items() if state == "dead"]:
-        verdict, said = "fail", f"{said}; {', '.join(dead)} did not when checked"
-    elif "unknown" in known.values():
-        verdict = "unknown"
-        said += f": {PROGRAM} check knobs with the same --objective and --set"
-    return Item("Are the knobs shown to be alive?", verdict, said)
+        return False, f"{said}; {', '.join(dead)} did not when checked"
+    if alive == len(known):
+        return True, said
+    return None, f"{said}: {PROGRAM} check knobs with the same --objective and --set"
 
 
 # The page
@@ -216,32 +204,32 @@ def tier_page(
         forecast=forecast,
         cost=forecast.device_hours_p50 * price if forecast and price else None,
         detectable_gain=detectable_gain(plan),
-        checklist=tuple(checklist(plan, times, forecast, now, knobs)),
+        checklist=checklist(plan, times, forecast, now, knobs),
     )
 
 
 def page_text(page: Page, *, in_full: bool = False) -> str:
     """Return the tiers side by side and what is not in order, or `in_full` everything."""
     plan = page.tiers[0].plan
-    devices, name = plan.devices, kind(plan.objective)
     parts = [
-        [f"# {plan.phase} of {plain(name)} on {devices.count} x {devices.name}"],
-        _tiers(page),
-        [times_in_short(page.times)],
-        [beginning(plan)],
+        f"# {plan.phase} of {plain(kind(plan.objective))} on {plan.devices.count} x "
+        f"{plan.devices.name}",
+        "\n".join(_tiers(page.tiers)),
+        times_in_short(page.times),
+        beginning(plan),
     ]
     if in_full and plan.tier is not None:
-        parts.append([f"- **{tier.plan.tier}**: {_planned(tier)}." for tier in page.tiers])
-    parts.append(_answers(page.tiers, in_full=in_full))
+        parts.append("\n".join(f"- **{tier.plan.tier}**: {_planned(tier)}." for tier in page.tiers))
+    parts.append("\n".join(_answers(page.tiers, in_full=in_full)))
     if not in_full:
-        parts.append(["`--verbose` shows the whole checklist, and the sizes of each tier."])
-    return "\n\n".join("\n".join(part) for part in parts if any(part)) + "\n"
+        parts.append("`--verbose` shows the whole checklist, and the sizes of each tier.")
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _tiers(page: Page) -> list[str]:
+def _tiers(tiers: Sequence[TierPage]) -> list[str]:
     """The main table; evaluations are those of the search + those of the verdict."""
-    is_priced, rows = bool(page.tiers[0].plan.price_per_device_hour), []
-    for tier in page.tiers:
+    is_priced, rows = bool(tiers[0].plan.price_per_device_hour), []
+    for tier in tiers:
         wanted, shape, took = tier.plan.confirmation, tier.plan.resolved, tier.forecast
         sizes = {} if wanted is None else wanted.sizes()
         beside = sum(count for name, (count, _) in sizes.items() if name != "long_run")
@@ -303,7 +291,7 @@ def times_in_short(times: Times) -> str:
             f"**Estimated, not calibrated here**: {plain(times.prior)}. The run calibrates first."
         )
     said = f"{calibration.median_seconds:.3g} s an evaluation"
-    if times.origin == "assumed":
+    if not calibration.samples:
         return f"**Assumed, not measured**: {said}."
     seconds = [sample.seconds for sample in calibration.samples]
     of = f"median of {len(seconds)}; {min(seconds):.3g} to {max(seconds):.3g} s"

@@ -34,7 +34,7 @@ def verdicts(times: Times, known: dict[str, str] = ALIVE, **fields: Any) -> dict
 def measured(calibrated: Calibrated) -> Callable[..., Times]:
     def make(scores: tuple[float, ...] = (3.00, 3.02, 3.04), **more: Any) -> Times:
         seconds = tuple(3.0 + place / 10 for place in range(len(scores)))
-        return Times("measured", calibrated(scores, seconds), **more)
+        return Times(calibrated(scores, seconds), **more)
 
     return make
 

@@ -42,7 +42,7 @@ NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 Calibrated = Callable[..., Calibration]
 
-EVEN = Times("assumed", Calibration(assumed_seconds=60.0))
+EVEN = Times(Calibration(assumed_seconds=60.0))
 """A minute each: no spread, no failures."""
 
 
@@ -52,7 +52,7 @@ def measured(calibrated: Calibrated) -> Times:
     own = calibrated((1.00, 1.01, 0.99, 1.00), (60.0,) * 4)
     samples = tuple(one.model_copy(update={"startup_seconds": 6.0}) for one in own.samples)
     own = own.model_copy(update={"samples": samples})
-    return Times("measured", own)
+    return Times(own)
 
 
 def sphere(**options: Any) -> Objective:

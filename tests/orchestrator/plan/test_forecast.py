@@ -105,22 +105,20 @@ def root(tmp_path_factory: pytest.TempPathFactory, run_search: Callable[..., Res
 
 
 @pytest.mark.parametrize(
-    ("objective", "facts", "origin"),
+    ("objective", "facts", "is_scaled"),
     [
-        (sphere(), {"count": 3}, "prior"),
-        (sphere(noise=0.02), {}, "none"),  # its FLOPs are not counted
-        (sphere(), {"name": "another processor"}, "none"),
-        (sphere(), {"threads": 2}, "none"),
-        (registry.load(ObjectiveSpec(name="ellipsoid")), {}, "none"),
+        (sphere(), {"count": 3}, True),
+        (sphere(noise=0.02), {}, False),  # its FLOPs are not counted
+        (sphere(), {"name": "another processor"}, False),
+        (sphere(), {"threads": 2}, False),
+        (registry.load(ObjectiveSpec(name="ellipsoid")), {}, False),
     ],
 )
 def test_what_was_measured_elsewhere_or_of_something_else_does_not_count(
-    root: Path, objective: Objective, facts: dict[str, Any], origin: str
+    root: Path, objective: Objective, facts: dict[str, Any], is_scaled: bool
 ) -> None:
     found = times_here(root, objective, one_device().model_copy(update=facts))
-    assert found.origin == origin
-    if found.calibration is not None:
-        assert found.calibrates
+    assert found.calibrates is is_scaled is (found.calibration is not None)
 
 
 def test_the_nearest_calibration_is_named_and_scaled_by_exact_flops(command: "Command") -> None:
