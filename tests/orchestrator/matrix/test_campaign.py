@@ -255,7 +255,7 @@ def test_a_condition_that_no_file_can_be_called_after_is_refused(
     [
         entry("a") + entry("A"),
         entry("noise0.01", "available = 0.1") + "[factors]\nnoise=[0.01]",
-        "[factors.a]\n1_b2 = {noise=0.1}\n1={noise=0.2}\n[factors.b]\n2_b2={noise=0.3}\n2={}\n",
+        "[factors.a]\n1_b2 = {noise=0.1}\n1={noise=0.02}\n[factors.b]\n2_b2={noise=0.05}\n2={}\n",
     ],
 )
 def test_names_that_a_file_system_takes_for_one_are_refused(text: str, describe: Describe) -> None:
