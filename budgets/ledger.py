@@ -49,14 +49,13 @@ class LedgerLockedError(Exception):
     """Another process is writing to this ledger."""
 
 
-def _damaged(path: Path, records: int, why: str, remedy: str) -> LedgerCorruptError:
-    """The error of a ledger whose first so many records are whole."""
+def _damaged(path: Path, why: str, remedy: str) -> LedgerCorruptError:
     run = path.parent
-    way = f"begin again, since nothing of it can be kept, with: {set_aside_command(run)}"
-    if records:
-        out = unused(run.with_name(f"{run.name}.salvaged"))
-        way = f"keep what there is with: {command('verify', str(run), '--salvage', str(out))}"
-    return LedgerCorruptError(f"{path}{why}. Nothing was changed. {remedy}, or {way}")
+    out = unused(run.with_name(f"{run.name}.salvaged"))
+    return LedgerCorruptError(
+        f"{path}{why}. Nothing was changed. {remedy}, or keep what there is with: "
+        f"{command('verify', str(run), '--salvage', str(out))}"
+    )
 
 
 def set_aside_command(run: Path) -> str:
@@ -119,7 +118,7 @@ def parse_record(path: Path, line: bytes, seq: int, offset: int, previous: str) 
 
     def damaged(why: str) -> LedgerCorruptError:
         place = f": record {seq} at byte {offset}: {why}"
-        return _damaged(path, seq, place, "Restore the file from a backup")
+        return _damaged(path, place, "Restore the file from a backup")
 
     digest, sealed = _sealed(previous, line[:-_SEAL_BYTES])
     if sealed != line:
@@ -147,9 +146,8 @@ class Reader:
     """Iterates once over the records of the file at `path`, verifying each.
 
     A last line without its newline was never finished, nor was one with bytes of 0: sectors arrive
-    in any order, so after a power cut the end of an unsynced record may be there without its
-    middle. Raises LedgerCorruptError with the exact place, also where `head.json` has seen records
-    that are missing unless it is not to be `marked`, and LedgerSchemaError; FileNotFoundError.
+    in any order after a power cut. Raises LedgerCorruptError with the exact place, also where
+    `head.json` has seen records that are missing, if it is `marked`; LedgerSchemaError; OSError.
     """
 
     def __init__(self, path: Path, *, marked: bool = True) -> None:
@@ -174,7 +172,7 @@ class Reader:
             yield record
         if not seen:
             why = f" is rolled back: {HEAD} has seen records that it lacks"
-            raise _damaged(self._path, self.next.seq, why, "Put the newer copy back")
+            raise _damaged(self._path, why, "Put the newer copy back")
 
 
 def _mark(path: Path) -> tuple[int, str] | None:
@@ -229,10 +227,9 @@ class Clock:
 
 
 class Ledger(AbstractContextManager["Ledger"]):
-    """The single writer of a run's ledger: a context manager; `replay` before `append`.
+    """The single writer of a run's ledger: `replay` before `append`.
 
-    Raises LedgerLockedError when another process has it, LedgerStorageError when the disk fails
-    (fatal: what reached it is known only after reading it again).
+    Raises LedgerLockedError when another process has it, LedgerStorageError when the disk fails.
     """
 
     def __init__(self, directory: Path, clock: Clock, storage: Storage = DISK) -> None:
@@ -257,8 +254,7 @@ class Ledger(AbstractContextManager["Ledger"]):
     def replay(self) -> Iterator[Record]:
         """Verify and yield every record, then repair the end and make ready to append.
 
-        Raises LedgerCorruptError or LedgerSchemaError before anything is changed,
-        LedgerStorageError.
+        Raises as `Reader` before anything is changed; LedgerStorageError.
         """
         yield from (reader := Reader(self.path))
         end, torn = reader.next.offset, reader.torn
@@ -290,7 +286,8 @@ class Ledger(AbstractContextManager["Ledger"]):
 
     def seal(self, event: Event) -> Record:
         """The record that `append` would write now. Nothing is written yet."""
-        place = self._place()
+        if (place := self._next) is None:
+            raise LedgerStorageError(f"{self.path} takes no record before it was read again")
         record = {
             "seq": place.seq,
             "at": self._clock.now().isoformat(timespec="milliseconds"),
@@ -305,8 +302,8 @@ class Ledger(AbstractContextManager["Ledger"]):
 
         A record that could not be synced is truncated: no later sync would bring it to the disk.
         """
-        end = self._place().offset
-        assert record.offset == end, "a record is appended before the next one is sealed"
+        end = record.offset
+        assert self._next is not None, "nothing failed since it was sealed"
         self._next = None  # until it is known that nothing failed
         try:
             there, mine = os.stat(self.path), os.fstat(self._file)
@@ -325,13 +322,8 @@ class Ledger(AbstractContextManager["Ledger"]):
             ) from error
         self._next = record.next
 
-    def _place(self) -> Place:
-        if self._next is None:
-            raise LedgerStorageError(f"{self.path} takes no record before it was read again")
-        return self._next
-
     def close(self) -> None:
-        """Write `head.json` and release the file and the lock; closing twice is harmless."""
+        """Write `head.json`; release the file and the lock."""
         try:
             if self._next is not None and self._next.seq:
                 mark = orjson.dumps({"seq": self._next.seq - 1, "h": self._next.previous}) + b"\n"

@@ -1,15 +1,18 @@
-"""What was measured before a search: the baseline and its noise, live knobs, a shorter evaluation.
+"""What runs without a search found: noise, live knobs, a shorter evaluation, a campaign's effects.
 
 A check of knobs is one generation. Candidate 0 is the baseline; every other candidate is the
 baseline with one knob at an end of its range; all are evaluated on the same seeds. An end's effect
-is the mean paired difference to the baseline, judged by Student's t. Of all ends said to move the
-score, a share `alive_level` is expected to be chance (Benjamini and Hochberg).
+is the mean paired difference to the baseline, judged by Student's t.
 
 A check of a proxy evaluates its candidates in full and, on the same seeds, short, in the comparison
 "proxy". No ranking mixes scores of both lengths.
+
+A campaign's conditions are compared with its controls, and levels of its factors with their first,
+each paired by seed. All ends of a check, all effects and all conditions of a campaign are judged
+together: a share `alive_level` of what is found is expected to be chance (Benjamini and Hochberg).
 """
 
-from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, sqrt
 from random import Random
@@ -17,9 +20,21 @@ from statistics import NormalDist, fmean, stdev
 from typing import Literal
 
 from budgets.events import Status
-from budgets.plan import Calibration, Frozen, Plan, Sample
+from budgets.plan import Calibration, CampaignPlan, Frozen, Plan, Sample
 from budgets.state import Batch, RunState
-from budgets.stats import ROUNDING, believed, chance, one_sided_limit, tau_b, tau_b_interval, total
+from budgets.stats import (
+    ROUNDING,
+    Gain,
+    NamedGain,
+    believed,
+    chance,
+    gain,
+    gain_of,
+    one_sided_limit,
+    tau_b,
+    tau_b_interval,
+    total,
+)
 
 # The baseline and its noise
 
@@ -30,19 +45,13 @@ def measure(state: RunState) -> Calibration:
     Raises ValueError with the last cause when no evaluation of the baseline was healthy.
     """
     results = [result for generation in state.generations for result in generation.results()]
-    samples = tuple(
-        Sample(**{name: getattr(result, name) for name in Sample.model_fields})
-        for result in results
-        if result.status is Status.OK
-    )
+    healthy = (result for result in results if result.status is Status.OK)
+    names = Sample.model_fields
+    samples = tuple(Sample(**{name: getattr(one, name) for name in names}) for one in healthy)
     if not samples:
         cause = results[-1].cause if results else "nothing was evaluated"
         raise ValueError(f"the baseline itself cannot be evaluated: {cause}")
     return Calibration(samples=samples)
-
-
-BAND_SDS = 2.0
-"""How far the noise band reaches either side of the baseline's mean, in standard deviations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +69,9 @@ class Noise:
         return abs(self.mean) <= max(3 * error, ROUNDING)
 
     def band(self, seeds: int) -> tuple[float, float] | None:
-        """The range of the mean score, over so many seeds, of a candidate like the baseline."""
-        if self.sd is None:
-            return None
-        reach = BAND_SDS * self.sd / sqrt(seeds)
-        return self.mean - reach, self.mean + reach
+        """Two standard deviations either side of the mean, for a mean over so many seeds."""
+        reach = None if self.sd is None else 2 * self.sd / sqrt(seeds)
+        return None if reach is None else (self.mean - reach, self.mean + reach)
 
     def best_by_chance(self, count: int, seeds: int, sign: int = 1) -> float | None:
         """The best score to expect of so many baselines, each the mean over so many own seeds.
@@ -124,6 +131,12 @@ class KnobFinding(Frozen):
     verdict: KnobVerdict
     better: Literal["low", "high", "neither"] | None  # end, of an alive knob
     ends: tuple[EndEffect, ...]  # one if the baseline lies at the other
+
+    @property
+    def size(self) -> float:
+        """The larger end's difference, without its sign; infinite where none was measured."""
+        sizes = (abs(end.difference) for end in self.ends if end.difference is not None)
+        return max(sizes, default=inf)
 
 
 class Liveness(Frozen):
@@ -186,35 +199,27 @@ def liveness(state: RunState) -> Liveness | None:
         baseline=fmean(baseline),
         noise=spread,
         t_limit=round(one_sided_limit(level / 2, seeds - 1), 6),  # later bits are the C library's
-        knobs=tuple(sorted(knobs, key=_size, reverse=True)),
+        knobs=tuple(sorted(knobs, key=lambda one: one.size, reverse=True)),
     )
 
 
 def _effect(batch: Batch, candidate: int, end: End, same_score: float) -> EndEffect:
     baseline, scores = batch.scores_by_seed(0), batch.scores_by_seed(candidate)
-    differences = [score - baseline[seed] for seed, score in scores.items()]
-    is_same = len(scores) == len(baseline) and all(
-        abs(score - baseline[seed]) <= same_score * abs(baseline[seed])
-        for seed, score in scores.items()
-    )
+    pairs = [(score, baseline[seed]) for seed, score in scores.items()]
+    is_same = all(abs(score - base) <= same_score * abs(base) for score, base in pairs)
+    is_same &= len(pairs) == len(baseline)
+    differences = [score - base for score, base in pairs]
     mean = error = None
-    if len(differences) > 1:
-        mean, error = fmean(differences), stdev(differences) / sqrt(len(differences))
-    results = (batch.result(candidate, seed) for seed in baseline)
+    if len(pairs) > 1:
+        mean, error = fmean(differences), stdev(differences) / sqrt(len(pairs))
     return EndEffect(
         end=end,
-        statuses=dict(Counter(str(one.status) for one in results if one is not None)),
+        statuses=batch.statuses(candidate),
         difference=mean,
         t=mean / error if mean is not None and error else None,
         same=is_same,
         chance=1.0 if is_same else round(chance(differences), 9),
     )
-
-
-def _size(finding: KnobFinding) -> float:
-    """The larger end's difference, without its sign; infinite where none was measured."""
-    sizes = [abs(end.difference) for end in finding.ends if end.difference is not None]
-    return max(sizes, default=inf)
 
 
 def _finding(knob: str, ends: tuple[EndEffect, ...], sign: int) -> KnobFinding:
@@ -274,3 +279,93 @@ def certificate(state: RunState) -> Certificate | None:
         asked=LEAST_AGREEMENT,
         holds=lower is not None and lower >= LEAST_AGREEMENT and len(pairs) >= LEAST_CANDIDATES,
     )
+
+
+# Campaigns
+
+LEVEL = 0.05
+"""How often an interval misses the truth."""
+
+_Scores = Sequence[Mapping[int, float]]  # of each condition, its healthy scores by seed
+
+
+class ConditionRow(Frozen):
+    """One condition over all seeds."""
+
+    name: str
+    statuses: dict[str, int]  # of what is settled
+    scores: tuple[float | None, ...]  # in the order of the seeds
+    mean: float | None
+    sd: float | None
+
+
+class CampaignReport(Frozen):
+    """A campaign's conditions, and what was found."""
+
+    rows: tuple[ConditionRow, ...]
+    gains: tuple[NamedGain, ...]  # effects of factors, then conditions against controls
+
+
+def campaign_report(state: RunState, *, is_over: bool) -> CampaignReport:
+    """The results so far. Nothing is found until it `is_over`: repeated looks would find chance."""
+    campaign, batch = state.plan.campaign, next(iter(state.generations), None)
+    assert campaign is not None, "the run is a campaign"
+    rows, scores, gains = list[ConditionRow](), list[Mapping[int, float]](), list[NamedGain]()
+    for number, condition in enumerate(campaign.conditions):
+        scores.append(own := {} if batch is None else batch.scores_by_seed(number))
+        row = ConditionRow(
+            name=condition.name,
+            statuses={} if batch is None else batch.statuses(number),
+            scores=tuple(own.get(seed) for seed in campaign.seeds),
+            mean=fmean(own.values()) if own else None,
+            sd=stdev(own.values()) if len(own) > 1 else None,
+        )
+        rows.append(row)
+    judging = state.plan.thresholds.alive_level if is_over else -1.0  # below 0 nothing is found
+    for kind, compared in {"effect": _effects, "condition": _against_controls}.items():
+        named = list(compared(campaign, scores, state.plan.sign))
+        flags = believed([one.chance for _, _, one in named], judging)
+        gains += [NamedGain(kind, *one, flag) for one, flag in zip(named, flags, strict=True)]
+    return CampaignReport(rows=tuple(rows), gains=tuple(gains))
+
+
+def _against_controls(
+    campaign: CampaignPlan, scores: _Scores, sign: int
+) -> Iterator[tuple[str, str, Gain]]:
+    """Each condition against every control; a control against those before it."""
+    names = [condition.name for condition in campaign.conditions]
+    controls = [n for n, condition in enumerate(campaign.conditions) if condition.control]
+    for number, own in enumerate(scores):
+        for control in controls:
+            if control < number or number not in controls:
+                found = gain(own, scores[control], LEVEL / 2, sign)
+                yield names[number], names[control], found
+
+
+def _effects(campaign: CampaignPlan, scores: _Scores, sign: int) -> Iterator[tuple[str, str, Gain]]:
+    """Each level of a factor against its first, as shares of the first control's mean score.
+
+    Without a control's, of the mean of the conditions' means.
+    """
+    means = [fmean(own.values()) for own in scores if own]
+    pairs = zip(campaign.conditions, scores, strict=True)
+    controls = (fmean(own.values()) for condition, own in pairs if condition.control and own)
+    reference = next(controls, fmean(means) if means else 0.0)
+    for factor, (first, *others) in campaign.factors.items():
+        for level in others:
+            values = main_effect(campaign, scores, factor, level)
+            found = gain_of([-sign * value for value in values], reference, LEVEL / 2)
+            yield f"{factor}: {level}", first, found
+
+
+def main_effect(campaign: CampaignPlan, scores: _Scores, factor: str, level: str) -> list[float]:
+    """The mean difference of a level from its factor's first, of each seed that any pair has.
+
+    A pair has the same levels of all other factors, and on the seed a score of both.
+    """
+    named = zip(campaign.conditions, scores, strict=True)
+    cells = {frozenset(one.levels.items()): own for one, own in named if one.levels}
+    before, after = {(factor, campaign.factors[factor][0])}, {(factor, level)}
+    pairs = [(cells[one - before | after], cells[one]) for one in cells if before <= one]
+    found = ([a[s] - b[s] for a, b in pairs if s in a and s in b] for s in campaign.seeds)
+    return [fmean(values) for values in found if values]

@@ -99,15 +99,6 @@ class Window(PlanPart):
     until: AwareDatetime | None = None
     margin_seconds: float = Field(default=1800.0, ge=0, le=3600 * MOST_HOURS)
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.hours is not None and 3600 * self.hours <= self.margin_seconds:
-            raise ValueError(
-                f"--window: expected longer than the safety margin of {self.margin_seconds:g} s "
-                "(budget.safety_margin)"
-            )
-        return self
-
     def hours_from(self, now: datetime) -> float:
         """Hours until the deadline, margin included, of a run that begins now."""
         if self.hours is not None:

@@ -4,7 +4,7 @@ Each rule is a pure function of the state that returns the event `Fired`, or Non
 alone, which `orchestrator.look.text` puts in words. Limits are in `plan.Thresholds`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import floor
 from statistics import fmean, median
@@ -40,17 +40,11 @@ DECISIONS: dict[str, Literal["pause", "stop"]] = {
 def _fired(
     rule: str, generation: int, observed: float, limit: float, facts: Facts | None = None
 ) -> Fired:
-    return Fired(
-        rule=rule,
-        generation=generation,
-        decision=DECISIONS[rule],
-        observed=observed,
-        limit=limit,
-        facts=facts or {},
-    )
+    own = {"rule": rule, "generation": generation, "decision": DECISIONS[rule]}
+    return Fired.model_validate(own | {"observed": observed, "limit": limit, "facts": facts or {}})
 
 
-def place_of(state: RunState, batch: Batch) -> int:
+def _place(state: RunState, batch: Batch) -> int:
     """The generation that a rule about the batch names: its own, or the next of a comparison."""
     return batch.number if batch.comparison is None else state.begun
 
@@ -77,22 +71,33 @@ def crash_rate(state: RunState, generation: Batch) -> Fired | None:
     the generations since the last override are judged together: it fires where the rate is above
     the limit with that confidence.
     """
-    limits = state.plan.thresholds
-    if limits.crash_level is None:
-        return _too_many("crash_rate", state, generation, _crashes(state, generation))
-    overridden = (one.generation for one in state.overridden if one.rule == "crash_rate")
-    pool = state.generations[max(overridden, default=-1) + 1 :]
-    count, planned = sum(_crashes(state, one) for one in pool), sum(one.planned for one in pool)
-    lowest, most = lowest_rate(count, planned, limits.crash_level), limits.crash_rate_pause
-    if count < limits.crash_count_pause or lowest <= most:
+    level, count, pool = state.plan.thresholds.crash_level, 0, [generation]
+    if level is not None:
+        overridden = (one.generation for one in state.overridden if one.rule == "crash_rate")
+        pool = list(state.generations[max(overridden, default=-1) + 1 :])
+    for one in pool:
+        nans = [] if sustained_nan(state, one) else _unexplained(state, one)
+        count += sum(end.status is not Status.NAN or end in nans for end in one.failed)
+    return _too_many("crash_rate", state, pool, count, level)
+
+
+def sustained_nan(state: RunState, generation: Batch) -> Fired | None:
+    """NaNs of candidates that are not extreme, of all evaluations planned for the generation."""
+    return _too_many("sustained_nan", state, (generation,), len(_unexplained(state, generation)))
+
+
+def _too_many(
+    rule: str, state: RunState, pool: Sequence[Batch], count: int, level: float | None = None
+) -> Fired | None:
+    """Fires for a share above `crash_rate_pause`, if they are `crash_count_pause` or more."""
+    limits, planned = state.plan.thresholds, sum(one.planned for one in pool)
+    if count < limits.crash_count_pause:
         return None
-    facts = Facts(failed=count, planned=planned)
-    return _fired("crash_rate", generation.number, lowest, most, facts)
-
-
-def _crashes(state: RunState, generation: Batch) -> int:
-    nans = [] if sustained_nan(state, generation) else unexplained(state, generation)
-    return sum(one.status is not Status.NAN or one in nans for one in generation.failed)
+    rate = count / planned if level is None else lowest_rate(count, planned, level)
+    if rate <= limits.crash_rate_pause:
+        return None
+    facts = Facts(failed=count) if level is None else Facts(failed=count, planned=planned)
+    return _fired(rule, pool[-1].number, rate, limits.crash_rate_pause, facts)
 
 
 def paused_by_chance(plan: Plan, rate: float) -> float:
@@ -102,21 +107,7 @@ def paused_by_chance(plan: Plan, rate: float) -> float:
     return 1 - (1 - at_least(least, count, rate)) ** plan.resolved.generations
 
 
-def sustained_nan(state: RunState, generation: Batch) -> Fired | None:
-    """NaNs of candidates that are not extreme, of all evaluations planned for the generation."""
-    return _too_many("sustained_nan", state, generation, len(unexplained(state, generation)))
-
-
-def _too_many(rule: str, state: RunState, generation: Batch, count: int) -> Fired | None:
-    """Fires for a share above `crash_rate_pause`, if they are `crash_count_pause` or more."""
-    limits, rate = state.plan.thresholds, count / generation.planned
-    most = limits.crash_rate_pause
-    if rate <= most or count < limits.crash_count_pause:
-        return None
-    return _fired(rule, generation.number, rate, most, {"failed": count})
-
-
-def unexplained(state: RunState, generation: Batch) -> list[Settled]:
+def _unexplained(state: RunState, generation: Batch) -> list[Settled]:
     """NaN results of candidates that are not extreme.
 
     A candidate is extreme at an end of a knob's range, unless the search's start is there too. The
@@ -149,9 +140,8 @@ def setup_failed(state: RunState) -> Fired | None:
     """An evaluation found that nothing can be evaluated; a new session makes another attempt."""
     if (end := state.setup_failed) is None:
         return None
-    batch = state.batch(end)
-    facts = _evaluation(batch, (end.candidate, end.seed))
-    return _fired("setup_failed", place_of(state, batch), 1, 0, facts)
+    batch, key = state.batch(end), (end.candidate, end.seed)
+    return _fired("setup_failed", _place(state, batch), 1, 0, _evaluation(batch, key))
 
 
 def infrastructure(state: RunState, batch: Batch) -> Fired | None:
@@ -160,7 +150,7 @@ def infrastructure(state: RunState, batch: Batch) -> Fired | None:
     for key, losses in batch.losses.items():
         if losses >= limit:
             facts = _evaluation(batch, key)
-            return _fired("infrastructure", place_of(state, batch), losses, limit, facts)
+            return _fired("infrastructure", _place(state, batch), losses, limit, facts)
     return None
 
 
@@ -169,9 +159,9 @@ def _evaluation(batch: Batch, key: Evaluation) -> Facts:
     return {"comparison": batch.comparison or "", "candidate": key[0], "seed": key[1]}
 
 
-def disk_full(generation: int, free_bytes: int) -> Fired:
+def disk_full(state: RunState, batch: Batch, free_bytes: int) -> Fired:
     """The pause for a disk without space for further results."""
-    return _fired("storage", generation, free_bytes, LEAST_FREE_BYTES)
+    return _fired("storage", _place(state, batch), free_bytes, LEAST_FREE_BYTES)
 
 
 # Time and progress
@@ -186,17 +176,19 @@ def runaway_time(state: RunState, generation: Batch) -> Fired | None:
     healthy = [one for one in generation.results() if one.status is Status.OK]
     if calibration is None or not generation.closed or not healthy:
         return None
-    on_cpu = state.plan.devices.kind == "cpu" and bool(calibration.samples)
-    calibrated = calibration.median_seconds
-    if on_cpu:
+    taken, calibrated, of = (
+        median(one.seconds for one in healthy),
+        calibration.median_seconds,
+        "wall",
+    )
+    if state.plan.devices.kind == "cpu" and calibration.samples:
+        taken, of = median(one.cpu_seconds for one in healthy), "CPU"
         calibrated = median(sample.cpu_seconds for sample in calibration.samples)
-    if calibrated < max(limits.time_drift_floor_seconds, 1e-9):
+    most = limits.time_drift_pause
+    if calibrated < max(limits.time_drift_floor_seconds, 1e-9) or taken / calibrated <= most:
         return None
-    taken = median(one.cpu_seconds if on_cpu else one.seconds for one in healthy)
-    drift, facts = taken / calibrated, Facts(seconds=taken, of="CPU" if on_cpu else "wall")
-    if drift <= limits.time_drift_pause:
-        return None
-    return _fired("runaway_time", generation.number, drift, limits.time_drift_pause, facts)
+    facts = Facts(seconds=taken, of=of)
+    return _fired("runaway_time", generation.number, taken / calibrated, most, facts)
 
 
 def patience(state: RunState) -> Fired | None:
@@ -310,24 +302,25 @@ def budget(state: RunState) -> Fired | None:
     leaves free is not begun. Its last attempt needs its whole reservation free, beside what the
     verdict is expected to take.
     """
-    plan, calibration, refusal = state.plan, state.plan.calibration, None
+    plan, calibration = state.plan, state.plan.calibration
     batch = next((one for one in blocking_batches(state) if one.pending), None)
     if batch is not None and not state.accounts.holds:
-        refusal = refusal_of(state, batch, batch.pending[0][0])
-    elif state.current is None and calibration is not None and not search_is_over(state):
-        count, last = plan.resolved.per_generation, calibration.median_seconds / 3600
-        costs = [1.0] if plan.proxy is None else [1.0, plan.proxy.cost_factor]
-        own = expected([(count, count * c) for c in costs], calibration, plan.devices.count)
-        verdict = left_for_the_verdict(state)
-        keep = (own[0] + verdict[0] - last, own[1] + verdict[1] - last)
-        refusal = state.accounts.refusal(plan.limits.reserve_ms, keep=keep)
-    return None if refusal is None else refused(state, batch, refusal)
+        return no_room(state, batch, batch.pending[0][0])
+    if state.current is not None or calibration is None or search_is_over(state):
+        return None
+    count, last = plan.resolved.per_generation, calibration.median_seconds / 3600
+    costs = [1.0] if plan.proxy is None else [1.0, plan.proxy.cost_factor]
+    own = expected([(count, count * c) for c in costs], calibration, plan.devices.count)
+    verdict = left_for_the_verdict(state)
+    keep = (own[0] + verdict[0] - last, own[1] + verdict[1] - last)
+    refusal = state.accounts.refusal(plan.limits.reserve_ms, keep=keep)
+    return None if refusal is None else _refused(refusal, state.begun, {})
 
 
-def refusal_of(
+def no_room(
     state: RunState, batch: Batch, candidate: int, accounts: Accounts | None = None
-) -> Refusal | None:
-    """Why an attempt at the candidate may not start now, or by the `accounts` of a later moment.
+) -> Fired | None:
+    """The stop because an attempt at the candidate may not start, by the `accounts` of a moment.
 
     The search leaves free what the comparisons are expected to take.
     """
@@ -335,14 +328,13 @@ def refusal_of(
     reserve_ms = state.plan.limits.stretched(batch.configurations[candidate].cost_factor).reserve_ms
     is_search = not compares and state.plan.search is not None
     keep = left_for_the_verdict(state) if is_search else (0.0, 0.0)
-    return accounts.refusal(reserve_ms, compares=compares, keep=keep)
+    if (refusal := accounts.refusal(reserve_ms, compares=compares, keep=keep)) is None:
+        return None
+    facts = Facts(currency=refusal.currency, comparison=batch.comparison or "")
+    return _refused(refusal, _place(state, batch), facts)
 
 
-def refused(state: RunState, batch: Batch | None, refusal: Refusal) -> Fired:
-    """The stop that follows from a refused reservation in the batch; None: of a generation."""
-    facts: Facts = {"flag": refusal.flag, "unit": refusal.unit}
-    number = state.begun
-    if batch is not None:
-        facts |= {"currency": refusal.currency, "comparison": batch.comparison or ""}
-        number = place_of(state, batch)
-    return _fired("budget", number, refusal.needed, refusal.free, facts)
+def _refused(own: Refusal, generation: int, facts: Facts) -> Fired:
+    return _fired(
+        "budget", generation, own.needed, own.free, Facts(flag=own.flag, unit=own.unit, **facts)
+    )

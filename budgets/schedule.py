@@ -56,10 +56,7 @@ def next_action(state: RunState) -> Action:  # noqa: PLR0911 - one an action
 
 
 def _fits(state: RunState, confirmation: Confirmation) -> bool:
-    """Whether a long run is planned and fits under every cap: a Go does not need it.
-
-    Its last attempt needs its whole reservation free.
-    """
+    """Whether a long run is planned and fits under every cap, its last reservation included."""
     if confirmation.long_run is None:
         return False
     plan, cost = state.plan, confirmation.long_run.cost_factor
@@ -123,10 +120,9 @@ def _rounds(count: int, cost: float, workers: int) -> float:
 
 
 def left_for_the_verdict(state: RunState) -> Hours:
-    """What the planned comparisons still need.
+    """What the planned comparisons still need, the last attempt's whole reservation included.
 
-    Their last attempt needs its whole reservation free. One of the long run, which is longer, is
-    not considered: without room for it the long run is left out.
+    Not that of a long run: without room for it the long run is left out.
     """
     plan, works = state.plan, left_to_compare(state)
     device_hours, hours = expected(works, plan.calibration, plan.devices.count)
@@ -149,15 +145,9 @@ def left_to_compare(state: RunState) -> list[Work]:
 
 # How a run keeps to its plan
 
-MOST_RECENT = 256
-"""Evaluations of one batch that tell how long one takes now."""
-
-GOOD_ACCURACY = (85.0, 115.0)
-"""Percent: beyond these the calibration is out of date."""
-
-
-SHORTEST_HOURS = 1 / 6
-"""What took less says nothing about the calibration: starting counts, too."""
+MOST_RECENT = 256  # evaluations of one batch that tell how long one takes now
+GOOD_ACCURACY = (85.0, 115.0)  # percent: beyond these the calibration is out of date
+SHORTEST_HOURS = 1 / 6  # what took less says nothing about the calibration
 
 
 class Pace(Frozen):
@@ -185,7 +175,7 @@ def pace(state: RunState, now: datetime | None = None) -> Pace:
     now = max(now or last_seen(state), last_seen(state))
     batches, current, calibration = list(state.batches()), state.current, state.plan.calibration
     done, count = sum(batch.done_cost for batch in batches), sum(one.settled for one in batches)
-    to_do = 1.0 * _generations_left(state) * state.plan.resolved.per_generation
+    to_do: float = _generations_left(state) * state.plan.resolved.per_generation
     to_do += sum(cost for _, cost in left_to_compare(state))
     to_do += 0.0 if current is None else current.cost - current.done_cost
     elapsed, seconds = sum(state.accounts.sessions_ms) / MS_PER_HOUR, expected_seconds(state)
@@ -223,7 +213,7 @@ def expected_seconds(state: RunState) -> float | None:
 def _is_on_track(state: RunState, now: datetime, elapsed: float, remaining: float) -> bool | None:
     """Whether the forecast, the window and the cap on hours leave what is needed; None without any.
 
-    The last attempt needs its whole reservation free, or a rule ends the run.
+    That includes the last attempt's whole reservation, or a rule ends the run.
     """
     plan, accounts, typical, slacks = state.plan, state.accounts, 0.0, list[float]()
     if plan.calibration is not None:

@@ -114,6 +114,11 @@ class Batch:
         results = ((seed, self.result(candidate, seed)) for seed in self.seeds[candidate])
         return {s: r.score for s, r in results if r is not None and r.score is not None}
 
+    def statuses(self, candidate: int) -> dict[str, int]:
+        """How often the candidate's evaluations ended so."""
+        results = (self.result(candidate, seed) for seed in self.seeds[candidate])
+        return dict(Counter(str(one.status) for one in results if one is not None))
+
     def score(self, candidate: int) -> float | None:
         """Mean score over the seeds; None unless every one of them is healthy."""
         healthy = self.scores_by_seed(candidate)
@@ -136,8 +141,7 @@ class Batch:
     def fitness(self) -> list[float]:
         """What the search is told, in candidate order: finite, the failed worse than every healthy.
 
-        The failed follow the worst healthy score, each by the smallest step: only ranks matter to
-        the search.
+        Each failed one by the smallest step: only ranks matter to the search.
         """
         scores, ranked = self.to_minimize(), []
         worst = max((score for score in scores if score is not None), default=0.0)
@@ -190,9 +194,9 @@ class RunState:
         """Every generation that was asked, in order."""
         return tuple(self.completed) if self.current is None else (*self.completed, self.current)
 
-    def is_closed(self, *names: ComparisonName) -> bool:
-        """Whether these comparisons were asked and have every result."""
-        return all(name in self.comparisons and self.comparisons[name].closed for name in names)
+    def is_closed(self, name: ComparisonName) -> bool:
+        """Whether this comparison was asked and has every result."""
+        return name in self.comparisons and self.comparisons[name].closed
 
     def batch(self, event: Reserved | Settled) -> Batch:
         """The generation or comparison that an evaluation belongs to, which was asked."""
@@ -221,7 +225,7 @@ class RunState:
         return len(self.completed) + self.current.closed
 
     def running_attempts(self) -> list[Attempt]:
-        """Attempts not settled yet, in the order in which they began."""
+        """In the order in which they began."""
         return list(self.accounts.holds.values())
 
 

@@ -91,7 +91,7 @@ class Gain:
 class NamedGain:
     """A gain of one thing over another."""
 
-    kind: str  # as `verdict.findings` and `effects.campaign_report` list them
+    kind: str  # as `verdict.findings` and `measurements.campaign_report` list them
     name: str
     against: str
     gain: Gain

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil, sqrt
 from statistics import fmean
-from typing import Any, Literal, TypeVar
+from typing import Literal
 
 from budgets.events import Decided, Facts, Fired, Grade, NoGo
 from budgets.measurements import best_of_noise, noise
@@ -21,7 +21,6 @@ from budgets.stats import Gain, NamedGain, gain, total
 Point = tuple[float, ...]
 Scores = Mapping[int, float]
 """Healthy scores by seed."""
-Item = TypeVar("Item")
 
 BASELINE, INCUMBENT = "baseline", "incumbent"
 AVERAGE, MEAN, BEST_CANDIDATE = "average", "mean", "best candidate"
@@ -31,19 +30,17 @@ AVERAGE, MEAN, BEST_CANDIDATE = "average", "mean", "best candidate"
 
 
 def recommendation(state: RunState) -> Point | None:
-    """The recommended point of the unit cube: the winner after a Go, None after a No-Go.
+    """The winner's point after a Go, None after a No-Go; before, what the search recommends.
 
-    Before a decision it is what the search itself would recommend. It is never the best score
-    seen: the best of many noisy scores shows the effect of chance.
+    Never the best score seen: the best of many noisy scores shows the effect of chance.
     """
     return stood_for(state) if state.decided is None else state.decided.point
 
 
 def stood_for(state: RunState) -> Point | None:
-    """The point that the search itself would recommend; None before a generation is told.
+    """The distribution's mean, where a model of all scores placed it; otherwise its average.
 
-    Where a model placed the distribution's mean, the mean: the model has weighed all scores.
-    Otherwise the mean's average over the last generations.
+    None before a generation is told.
     """
     last = state.completed[-1].told if state.completed else None
     return last.mean if last and last.guided else average(state)
@@ -51,21 +48,21 @@ def stood_for(state: RunState) -> Point | None:
 
 def average(state: RunState) -> Point | None:
     """The distribution's mean, averaged over the last third of the generations."""
-    means = [one.told.mean for one in _last_third(state.completed) if one.told is not None]
+    means = [one.told.mean for one in _last_third(state) if one.told is not None]
     return tuple(total(u) / len(means) for u in zip(*means, strict=True)) if means else None
 
 
-def _last_third(items: list[Item]) -> list[Item]:
-    return items[-ceil(len(items) / 3) :]
+def _last_third(state: RunState) -> list[Batch]:
+    return state.completed[-ceil(len(state.completed) / 3) :]
 
 
 def finalists(state: RunState) -> tuple[Configuration, ...]:
     """The different configurations to compare, the more promising first."""
     confirmation, mean, last = state.plan.confirmation, average(state), state.completed[-1].told
-    assert confirmation is not None, "the plan has one"
+    assert confirmation is not None, "the plan compares"
     assert mean is not None, "a generation is told"
     assert last is not None, "... which all of them are"
-    names: dict[Point, str] = {mean: AVERAGE}
+    names = {mean: AVERAGE}
     names.setdefault(last.mean, MEAN)
     for place, point in enumerate(best_candidates(state, confirmation.best_candidates), 1):
         names.setdefault(point, f"{BEST_CANDIDATE} {place}")
@@ -75,12 +72,11 @@ def finalists(state: RunState) -> tuple[Configuration, ...]:
 def best_candidates(state: RunState, count: int) -> list[Point]:
     """Candidates of the last third of generations, those furthest better than their mean first.
 
-    Generations do not share their seeds, so their scores do not compare directly. Early
-    generations spread more, around a worse mean, so their candidates are left out.
+    Generations do not share their seeds, so their scores do not compare directly.
     """
     ranked = sorted(
         (score - generation.sign * mean, generation.number, candidate)
-        for generation in _last_third(state.completed)
+        for generation in _last_third(state)
         if (mean := mean_score(generation)) is not None
         for candidate, score in enumerate(generation.to_minimize())
         if score is not None
@@ -108,10 +104,9 @@ def winner(state: RunState) -> Configuration | None:
 def best_point(state: RunState, *, compared: bool = False) -> Point | None:
     """The best point of a search; None before its first generation is complete.
 
-    After a Go it is what is recommended. After a No-Go it depends on what it is for. A search that
-    goes on from there (phase 2) takes the mean of the distribution, where all scores put it. To use
-    one configuration all the same (`best`), take the winner of the finalists, which was `compared`:
-    of no other point is the gain known.
+    After a No-Go a search that goes on from there (phase 2) takes the mean of the distribution,
+    where all scores put it. To use one configuration all the same, take the winner of the
+    finalists, which was `compared`: of no other point is the gain known.
     """
     if (point := recommendation(state)) is not None:
         return point
@@ -340,14 +335,13 @@ def _stop(state: RunState, mean: float, upper: float, seemed: float | None) -> F
 
     `mean` and `upper` are the winner's gain on fresh seeds and its upper bound.
     """
-    limits = state.plan.thresholds
+    limits, rule, number = state.plan.thresholds, "flat", state.begun - 1
     most = max(limits.go_gain, upper, _gain_by_chance(state, limits.go_level) or 0.0)
-    common: dict[str, Any] = {"generation": state.begun - 1, "decision": "stop"}
+    observed, limit, facts = mean, limits.go_gain, Facts(evaluations=state.accounts.evaluations)
     if seemed is not None and seemed >= most:
-        facts = Facts(upper=upper)
-        return Fired(rule="seed_luck", observed=seemed, limit=most, facts=facts, **common)
-    facts = Facts(evaluations=state.accounts.evaluations)
-    return Fired(rule="flat", observed=mean, limit=limits.go_gain, facts=facts, **common)
+        rule, observed, limit, facts = "seed_luck", seemed, most, Facts(upper=upper)
+    own = {"rule": rule, "generation": number, "observed": observed, "limit": limit}
+    return Fired.model_validate(own | {"decision": "stop", "facts": facts})
 
 
 def title(grade: Grade, no_go: NoGo | None) -> str:

@@ -6,7 +6,6 @@ without a verdict) and for each kind that only measures (a calibration, a check,
 
 from itertools import chain
 
-from budgets.campaigns import LEVEL
 from budgets.events import Decided
 from budgets.formatting import (
     better_when,
@@ -19,7 +18,7 @@ from budgets.formatting import (
     quoted,
     sentence_case,
 )
-from budgets.measurements import LEAST_CANDIDATES
+from budgets.measurements import LEAST_CANDIDATES, LEVEL
 from budgets.rules import OVERRIDABLE
 from budgets.stats import Gain
 from budgets.tiers import TIERS, size
@@ -287,7 +286,7 @@ def _proxy(run: Run) -> Answer | None:
 def _campaign(run: Run) -> Answer | None:
     if (own := run.campaign) is None:
         return None
-    count, failed = run.counts, sum(run.counts.failed.values())
+    count, failed, seeds = run.counts, sum(run.counts.failed.values()), len(own.rows[0].scores)
     sentence = f"{count.settled} of {count.planned} evaluations settled, {failed} failed."
     shown = [
         f"{one.name} over {one.against} {text.interval(one.gain)}"
@@ -299,8 +298,8 @@ def _campaign(run: Run) -> Answer | None:
         if shown
         else "Nothing is beyond chance."
     )
-    sure = f"{1 - LEVEL:.0%} sure of each range, on {counted(len(own.seeds), 'seed')}."
-    if len(own.seeds) == 1:
+    sure = f"{1 - LEVEL:.0%} sure of each range, on {counted(seeds, 'seed')}."
+    if seeds == 1:
         sure = "Not at all: with one seed nothing can be told from chance."
     step = "The effects:", command("report", named(run), "--html")
     name = "Effects found" if shown else "No effect found"

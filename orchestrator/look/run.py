@@ -19,7 +19,6 @@ from budgets import measurements
 from budgets import schedule as schedules
 from budgets.accounts import Account
 from budgets.accounts import Attempt as Recorded
-from budgets.campaigns import CampaignReport, campaign_report
 from budgets.events import Reserved, Settled, Status
 from budgets.failure_causes import Cause, cause_of
 from budgets.plan import Calibration, Configuration, Frozen, Plan
@@ -451,10 +450,10 @@ class Run:
         return measurements.certificate(self.state)
 
     @cached_property
-    def campaign(self) -> CampaignReport | None:
+    def campaign(self) -> measurements.CampaignReport | None:
         if self.plan.campaign is None:
             return None
-        return campaign_report(self.state, is_over=self.decision in ("done", "stop"))
+        return measurements.campaign_report(self.state, is_over=self.decision in ("done", "stop"))
 
     @cached_property
     def edges_ms(self) -> tuple[int, ...]:

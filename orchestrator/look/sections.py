@@ -6,7 +6,6 @@ A section with nothing to show is left out.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from budgets.campaigns import CampaignReport
 from budgets.formatting import (
     better_when,
     command,
@@ -17,7 +16,7 @@ from budgets.formatting import (
     plain,
     sentence_case,
 )
-from budgets.measurements import EndEffect, Liveness
+from budgets.measurements import CampaignReport, EndEffect, Liveness
 from orchestrator.look import text
 from orchestrator.look.answer import answer, beginning, named
 from orchestrator.look.files import measured_in
@@ -120,12 +119,12 @@ def _conditions(run: Run, found: CampaignReport) -> Iterator[Block]:
     yield (
         f"{sentence_case(better_when(run.plan.direction))} (score); positive gains are better. "
         "Gains of factors are averages over the others, as shares of the first control's mean. "
-        f"Of the gains beyond chance at most {found.rate:.0%} are chance."
+        f"Of the gains beyond chance at most {run.plan.thresholds.alive_level:.0%} are chance."
     )
     rows = []
     for row in found.rows:
         failed = f" ({said})" if (said := _failed(row.statuses)) else ""
-        healthy = f"{row.healthy} of {len(found.seeds)}{failed}"
+        healthy = f"{row.statuses.get('ok', 0)} of {len(row.scores)}{failed}"
         scores = {">mean": number(row.mean), ">sd": number(row.sd, 3)}
         rows.append({"condition": plain(row.name), ">healthy": healthy, **scores})
     yield from table("Conditions", rows)

@@ -126,8 +126,11 @@ def window_of(budget: Budget, now: datetime | None = None) -> Window | None:
         return None
     margin = 3600 * parse_hours("budget.safety_margin", budget.safety_margin)
     if _DURATION.fullmatch(text.strip()):
-        if not (hours := parse_hours("--window", text)):
-            raise ValueError(f"--window: expected more than no time, got {text!r}")
+        if 3600 * (hours := parse_hours("--window", text)) <= margin:
+            raise ValueError(
+                f"--window: expected longer than the safety margin of {margin:g} s "
+                f"(budget.safety_margin), got {text!r}"
+            )
         return Window(hours=hours, margin_seconds=margin)
     try:
         until = datetime.fromisoformat(text.strip()).astimezone()

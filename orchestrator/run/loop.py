@@ -18,7 +18,6 @@ from types import FrameType
 from typing import Any, Literal, Protocol, Self
 
 from budgets.accounts import Attempt as Recorded
-from budgets.accounts import Refusal
 from budgets.events import (
     Event,
     Fired,
@@ -37,9 +36,7 @@ from budgets.rules import (
     disk_full,
     judge,
     only_ends_the_search,
-    place_of,
-    refusal_of,
-    refused,
+    no_room,
 )
 from budgets.schedule import blocking_batches, next_action, open_batches
 from budgets.state import Batch, Observer, RunState, apply
@@ -182,7 +179,7 @@ class Run:
 
     # An attempt: reserved, then settled by its outcome, or by its files
 
-    def prepare(self, batch: Batch, candidate: int, seed: int) -> tuple[Record, Attempt] | Refusal:
+    def prepare(self, batch: Batch, candidate: int, seed: int) -> tuple[Record, Attempt] | Fired:
         """Return the reservation and the attempt for `reserve`, or why it may not start now."""
         accounts, own = self.state.accounts, batch.configurations[candidate]
         reserved = Reserved(
@@ -196,7 +193,7 @@ class Run:
         )
         record = self.ledger.seal(reserved)
         later = accounts.tick(record.elapsed_ms, record.at_ms)
-        return refusal_of(self.state, batch, candidate, later) or (record, self.attempt(reserved))
+        return no_room(self.state, batch, candidate, later) or (record, self.attempt(reserved))
 
     def reserve(self, record: Record, attempt: Attempt) -> bool:
         """Record a reservation and make the attempt's directory, which is empty.
@@ -403,11 +400,11 @@ class Loop:
                 break
             batch, key = first  # the most urgent one: its batch, its candidate and seed
             if (free_bytes := run.ledger.free_bytes()) < LEAST_FREE_BYTES:
-                return disk_full(place_of(run.state, batch), free_bytes)
+                return disk_full(run.state, batch, free_bytes)
             prepared = run.prepare(batch, *key)
-            if isinstance(prepared, Refusal):
-                is_blocking = batch in blocking_batches(run.state)
-                return refused(run.state, batch, prepared) if is_blocking else None
+            if isinstance(prepared, Fired):
+                is_blocking = any(batch is other for other in blocking_batches(run.state))
+                return prepared if is_blocking else None
             if not all(pace.admits(run.state) for pace in self.paces):
                 break
             record, attempt = prepared

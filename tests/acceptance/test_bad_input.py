@@ -59,7 +59,7 @@ phase1 --tier min {RUN} --workers 1000                  | 1000
 phase1 --tier min {RUN} --reason why                    | --override
 phase1 --tier min {RUN} --colour red                    | colour
 phase1 --tier min {RUN} --address h:1                   | inline
-phase1 --tier min {RUN} --window 0h                     | --window: expected more than no time
+phase1 --tier min {RUN} --window 0h                     | --window: expected longer than
 phase1 --tier min {RUN} --window 99999999d              | 100000h
 phase1 --tier min {RUN} --preset quick                  | preset
 phase1 --tier min --set target_flops=1e9 --workers 1    | target_flops

@@ -1,6 +1,6 @@
 """Which conditions a main effect compares, and on which seeds."""
 
-from budgets.campaigns import main_effect
+from budgets.measurements import main_effect
 from budgets.plan import CampaignPlan, Condition
 
 A, B = ("a0", "a1"), ("b0", "b1", "b2")

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from budgets.campaigns import campaign_report
 from budgets.ledger import LEDGER, read
-from budgets.measurements import certificate, liveness
+from budgets.measurements import campaign_report, certificate, liveness
 from budgets.rules import ruling_of
 from budgets.schedule import pace
 from budgets.state import apply, begin, fold
