@@ -8,13 +8,11 @@ if __name__ == "__main__":
         sys.path[0] = str(Path(__file__).resolve().parents[1])
     try:
         from orchestrator.cli.app import main
-    except KeyboardInterrupt:  # before anything was begun
-        sys.exit(130)
     except ModuleNotFoundError as error:
         sys.stderr.write(
             f"error: {sys.executable} has no module {error.name!r}: the orchestrator is not "
-            "installed there. Start it with scripts/run of its checkout, which installs what it "
-            "needs, or with the Python that it was installed into\n"
+            "installed there. Start it with scripts/run of its checkout, or with the Python that "
+            "it was installed into\n"
         )
         sys.exit(2)
     main()

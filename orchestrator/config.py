@@ -317,13 +317,17 @@ def resolve(
     """
     values, sources = Values(), dict[str, str]()
     for dotted, value, source in _layered(file, assignments, flags or {}):
-        _check_storable(dotted, value, source)
+        if not dotted.startswith(f"{TRAINING}."):  # the objective checks its own
+            check_writable(f"{source}: {dotted}", value)
         values[dotted], sources[dotted] = value, source
     nested = _nested(values)
     if nested.get(FACTORS):
         nested.setdefault("campaign", {})
     try:
+        orjson.dumps(values)  # as the ledger holds them
         config = Config.model_validate(nested, strict=True)
+    except TypeError as error:  # a longer integer, half a character, a date
+        raise ValueError(f"a value that JSON cannot hold: {error}") from error
     except ValidationError as error:
         raise ValueError("; ".join(_complaint(one, sources) for one in error.errors())) from error
     config._file, config._sources = file, sources
@@ -390,16 +394,6 @@ def _named(values: Values) -> Iterator[tuple[str, Values]]:
         if str(name) not in choices:
             raise unknown(f"{objective} {kind}", str(name), choices or ("none",))
         yield f"{kind} {name}", {f"{TRAINING}.{k}": value for k, value in choices[name].items()}
-
-
-def _check_storable(dotted: str, value: Any, source: str) -> None:
-    """Raise ValueError on a value that no ledger can hold, or that holds a secret."""
-    try:
-        orjson.dumps(value)
-    except TypeError as error:  # a longer integer, half a character
-        raise ValueError(f"{source}: {dotted}: {error}, got {shown(value)}") from error
-    if not dotted.startswith(f"{TRAINING}."):  # the objective checks its own
-        check_writable(f"{source}: {dotted}", value)
 
 
 def _complaint(fault: ErrorDetails, sources: Mapping[str, str]) -> str:

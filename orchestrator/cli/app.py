@@ -1,7 +1,6 @@
 """The command line: every command, imported when it is called, and the end of every error."""
 
 import io
-import os
 import signal
 import sys
 from contextlib import suppress
@@ -180,7 +179,6 @@ def program(*, is_whole: bool = False) -> Any:
 
 def main() -> None:
     """The entry point: one clear line for every error, and its exit code."""
-    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 - it may be closed
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal's charset stops no run

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from time import process_time
-from typing import Annotated, Literal
+from typing import Literal
 
 from typer import Argument, Option
 
@@ -17,7 +17,7 @@ from budgets.formatting import printable
 from budgets.ledger import LEDGER, LedgerCorruptError
 from budgets.state import ImpossibleEventError
 from objectives.files import replace
-from orchestrator.cli.options import Typed, named_file
+from orchestrator.cli.options import Typed, switch
 from orchestrator.cli.output import Answer, silence
 from orchestrator.look.answer import answer
 from orchestrator.look.compare import Comparison
@@ -28,37 +28,28 @@ from orchestrator.look.sections import page_of
 from orchestrator.look.terminal import Screen, can_paint, looks, pause, status_lines, told
 from orchestrator.records.runs import find_run, load_state, runs_below
 
-HTML, MARKDOWN = (".html", ".htm"), (".md", ".txt")
-
 
 def status(
     typed: Typed,
-    watch: Annotated[
-        bool,
-        Option(
-            "--watch", metavar="", help="Follow it until it is over, or Ctrl-C, which ends no run."
-        ),
-    ] = False,
+    watch: bool = switch("--watch", "Follow it to its end, or to a Ctrl-C, which ends no run."),
 ) -> Answer | None:
-    """Show how a run stands, also while another process runs it, or each run in a directory.
-
-    Without RUN: the latest, then a line for each run. Writes nothing.
-    """
-    run = typed.run
-    is_listed = run and os.path.isdir(run) and not os.path.lexists(Path(run) / LEDGER) and not watch
-    if run and is_listed and (rows := list(_rows(Path(run)))):
-        return Answer(rows, ["  ".join(row.values()) for row in rows])
+    """Show how a run stands: without RUN the latest, and a line for each run. Writes nothing."""
+    place = typed.root if typed.run is None else Path(typed.run)
+    rows = [] if watch or os.path.lexists(place / LEDGER) else list(_rows(place))
+    listed = ["  ".join(row.values()) for row in rows]
+    if typed.run is not None and rows:
+        return Answer(rows, listed)
     directory = typed.directory()
+    if watch and typed.as_json:
+        raise ValueError("--watch: it prints lines, and no --json")
     if watch:
-        if typed.as_json:
-            raise ValueError("--watch: it prints lines, and no --json")
         try:
             _watch(directory)
         except (KeyboardInterrupt, BrokenPipeError):
             silence(sys.stdout)  # its reader may have gone
         return None
-    found, rows = _view(directory), list(_rows(typed.root)) if run is None else []
-    others = ["", "Every run:", *("  ".join(row.values()) for row in rows)] if rows[1:] else []
+    found = _view(directory)
+    others = ["", "Every run:", *listed] if listed[1:] else []
     return Answer(partial(run_document, found), [*status_lines(found), *others])
 
 
@@ -101,25 +92,14 @@ def _watch(directory: Path) -> None:
 
 def report(
     typed: Typed,
-    runs: Annotated[
-        list[str] | None,
-        Argument(metavar="[RUN]...", help="Ids or directories, default: the latest."),
-    ] = None,
-    as_html: Annotated[
-        bool, Option("--html", metavar="", help="Write one page, for any browser.")
-    ] = False,
-    out: Annotated[
-        Path | None,
-        Option("--out", metavar="FILE", help="Write FILE.html or .md; `-`: print Markdown."),
-    ] = None,
-    rebuild: Annotated[
-        bool, Option("--rebuild", metavar="", help="Also write the run's report files again.")
-    ] = False,
+    runs: list[str] | None = Argument(None, metavar="[RUN]...", help="Default: the latest."),
+    as_html: bool = switch("--html", "Write one page, into the run's reports/ or to --out."),
+    out: Path | None = Option(
+        None, "--out", metavar="FILE", help="Write FILE.html or .md; `-`: print Markdown."
+    ),
+    rebuild: bool = switch("--rebuild", "Also write the run's report files again."),
 ) -> Answer:
-    """Show the results of a run, or of several runs side by side.
-
-    Writes nothing without an option; --html writes to the run's reports/, or to --out.
-    """
+    """Show the results of a run, or of several side by side. Writes nothing without an option."""
     found = [find_run(name, typed.root) for name in runs or (None,)]
     places = list({place.resolve(): place for place in found}.values())
     run, *others = views = list(map(_view, places))
@@ -130,22 +110,18 @@ def report(
             rebuild_files(place, datetime.now(UTC))
     several = Comparison(views) if others else None
     contents = partial(run_document, run) if several is None else several.document
-
-    def page(*, is_html: bool = False) -> str:
-        own = page_of(run, with_plots=is_html) if several is None else several.page()
-        return page_html(own) if is_html else page_markdown(own)
-
     if not (as_html or out):
-        return Answer(contents, *(told(run) if several is None else ((), page())))
+        text = page_markdown(several.page()) if several else ""
+        return Answer(contents, *(told(run) if several is None else ((), text)))
+    is_html = as_html or (out is not None and out.suffix.lower() in (".html", ".htm"))
+    page = page_of(run, with_plots=is_html) if several is None else several.page()
+    text = page_html(page) if is_html else page_markdown(page)
     if str(out) == "-":
-        return Answer(contents, [page(is_html=as_html).rstrip("\n")])
-    if out is not None:
-        path = named_file(out, *(HTML if as_html else HTML + MARKDOWN))
-    else:
-        path = places[0] / "reports" / f"{'compare' if others else 'report'}.html"
+        return Answer(contents, [text.rstrip("\n")])
+    path = out or places[0] / "reports" / f"{'compare' if others else 'report'}.html"
+    if out is None:
         path.parent.mkdir(mode=0o700, exist_ok=True)
-    is_html = path.suffix.lower() in HTML
-    replace(path, page(is_html=is_html).encode("utf-8", "replace"))
+    replace(path, text.encode("utf-8", "replace"))
     url = path.resolve().as_uri()
     lines = [str(path), *[f"Open it in a browser: {url}"] * is_html]
     return Answer({"file": str(path), "bytes": path.stat().st_size, "url": url}, lines)
@@ -153,15 +129,11 @@ def report(
 
 def best(
     typed: Typed,
-    form: Annotated[
-        Literal["toml", "flags"] | None,
-        Option("--as", help="A configuration with this baseline, or arguments of what is tuned."),
-    ] = None,
+    form: Literal["toml", "flags"] | None = Option(
+        None, "--as", help="A configuration with this baseline, or arguments of what is tuned."
+    ),
 ) -> Answer:
-    """Show the configuration that a search recommends, and how far that is confirmed.
-
-    After a No-Go that is the baseline. Writes nothing.
-    """
+    """Show the configuration that a search recommends, after a No-Go the baseline."""
     from orchestrator import best as forms
 
     view = _view(typed.directory("phase1", "phase2"))

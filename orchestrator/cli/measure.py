@@ -5,8 +5,7 @@ Each `check` evaluates points on seeds, in a run of its own that the same comman
 
 import sys
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from typer import Option
@@ -16,7 +15,7 @@ from budgets.plan import Devices
 from budgets.state import RunState
 from objectives import registry
 from objectives.settings import parse
-from orchestrator.cli.options import Typed
+from orchestrator.cli.options import Typed, switch
 from orchestrator.cli.output import EXIT_SIGNAL, Answer, print_json
 from orchestrator.cli.run import conducting
 from orchestrator.config import MOST_SEEDS, Budget, Config
@@ -25,7 +24,7 @@ from orchestrator.execution.devices import resized
 from orchestrator.matrix import carry_out as measuring
 from orchestrator.matrix import check_commands
 from orchestrator.matrix.check_commands import CHECK_SEEDS
-from orchestrator.plan.forecast import CALIBRATION_SEEDS, find_calibration
+from orchestrator.plan.forecast import CALIBRATION_SEEDS
 from orchestrator.plan.resolve import slots_of
 from orchestrator.run.loop import Stop, at_once
 
@@ -33,9 +32,9 @@ MEMORY_SEEDS = 2  # of each micro-batch
 PROXY = 0.25  # of an evaluation's FLOPs, where search.proxy is not set
 
 
-def _seeds(least: int) -> Any:
+def _seeds(least: int, usual: int) -> Any:
     about = "Evaluations of each point."
-    return Option("--seeds", metavar="N", min=least, max=MOST_SEEDS, help=about)
+    return Option(usual, "--seeds", metavar="N", min=least, max=MOST_SEEDS, help=about)
 
 
 def _without_caps(typed: Typed) -> Config:
@@ -45,49 +44,38 @@ def _without_caps(typed: Typed) -> Config:
 
 def calibrate(
     typed: Typed,
-    seeds: Annotated[int, _seeds(1)] = CALIBRATION_SEEDS,
-    again: Annotated[
-        bool, Option("--again", metavar="", help="Measure again, although there is a measurement.")
-    ] = False,
+    seeds: int = _seeds(1, CALIBRATION_SEEDS),
+    again: bool = switch("--again", "Measure again, although there is a measurement."),
 ) -> None:
-    """Measure the baseline: time, memory, FLOPs, and the score's spread over seeds.
-
-    Writes a run, RUNS_DIR/calibration/ID.
-    """
-    config = _without_caps(typed)
+    """Measure the baseline: time, memory, FLOPs, noise. Writes a run, RUNS_DIR/calibration/ID."""
+    config, overrides = _without_caps(typed), typed.overrides
     slots = slots_of(config)
-    known = find_calibration(Path(config.runs_dir), config.tuned, slots)
     with conducting(typed, config) as (session, live):
-        result = measuring.calibrate(session, config, slots, seeds, typed.overrides, again=again)
-        if known is not None and known.directory == result.directory:
-            live.say("Nothing was measured: these figures are on record. --again measures again.")
+        result = measuring.calibrate(session, config, slots, seeds, overrides, again=again)
         live.finish(result, session)
 
 
 def knobs(
     typed: Typed,
-    seeds: Annotated[int, _seeds(2)] = CHECK_SEEDS,
-    names: Annotated[
-        str | None, Option("--knobs", metavar="A,B", help="Only these; default: all.")
-    ] = None,
+    seeds: int = _seeds(2, CHECK_SEEDS),
+    names: str | None = Option(None, "--knobs", metavar="A,B", help="Only these; default: all."),
 ) -> None:
-    """Test whether each knob moves the score, in units of the noise.
-
-    Writes a run, RUNS_DIR/check/ID.
-    """
+    """Test whether each knob moves the score, beyond the noise. Writes a run, RUNS_DIR/check/ID."""
     only = () if names is None else tuple(name.strip() for name in names.split(","))
     _check(typed, check_commands.knob_check(typed.config, seeds, only))
 
 
 def proxy(
     typed: Typed,
-    candidates: Annotated[
-        int, Option("--candidates", metavar="N", min=LEAST_CANDIDATES, help="Points to compare.")
-    ] = LEAST_CANDIDATES,
+    candidates: int = Option(
+        LEAST_CANDIDATES,
+        "--candidates",
+        metavar="N",
+        min=LEAST_CANDIDATES,
+        help="Points to compare.",
+    ),
 ) -> None:
-    """Compare rankings by whole evaluations and by shorter ones, of search.proxy or 0.25 of the
-    FLOPs. Writes a run, RUNS_DIR/check/ID.
-    """
+    """Compare rankings by whole and by shorter evaluations. Writes a run, RUNS_DIR/check/ID."""
     config = typed.config
     _check(typed, check_commands.proxy_check(config, config.search.proxy or PROXY, candidates))
 
@@ -112,10 +100,7 @@ def _each(
 
 
 def workers(typed: Typed) -> Answer:
-    """Measure the throughput of the baseline on 1, 2, 4 ... workers.
-
-    Writes runs, RUNS_DIR/calibration/ID.
-    """
+    """Measure the throughput on 1, 2, 4 ... workers. Writes runs, RUNS_DIR/calibration/ID."""
     config = _without_caps(typed)
     slots = slots_of(config)
     slots = resized(slots, min(slots.count, config.backend.max_concurrent or slots.count))
@@ -127,10 +112,9 @@ def workers(typed: Typed) -> Answer:
 
 def memory(
     typed: Typed,
-    sizes: Annotated[
-        list[int] | None,
-        Option("--size", metavar="N", min=1, help="Micro-batch; repeatable; default: 1 and 4."),
-    ] = None,
+    sizes: list[int] | None = Option(
+        None, "--size", metavar="N", min=1, help="Micro-batch; repeatable; default: 1 and 4."
+    ),
 ) -> Answer:
     """Measure the peak of memory by micro-batch. Writes runs, RUNS_DIR/calibration/memory-ID."""
     config = _without_caps(typed)
@@ -143,14 +127,9 @@ def memory(
 
 def train(
     typed: Typed,
-    dry_run: Annotated[
-        bool, Option("--dry-run", metavar="", help="Print settings, steps, FLOPs and disk as JSON.")
-    ] = False,
+    dry_run: bool = switch("--dry-run", "Print settings, steps, FLOPs and disk as JSON."),
 ) -> Answer | None:
-    """Train the built-in model once, evaluate it and save it.
-
-    Writes checkpoints, metrics.jsonl and summary.json to the directory checkpoint_dir.
-    """
+    """Train the built-in model once, and evaluate it. Writes to the directory checkpoint_dir."""
     from objectives.nanochat.config import NanochatConfig, RunConfig
 
     asked = typed.config

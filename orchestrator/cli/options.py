@@ -6,13 +6,13 @@ What a flag is called, takes and says is declared with its key, in `orchestrator
 from functools import cached_property
 from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from typer import Argument, Context, Option
 
 from budgets.formatting import command, listed
 from budgets.plan import Phase
-from objectives.secrets import redacted
+from objectives.settings import check_writable
 from orchestrator.config import FLAGS, KEYS, Config, Flags, Search, resolve
 from orchestrator.records.runs import RUNS_DIR, find_run
 
@@ -20,41 +20,43 @@ BOXES = {"budget": "At most", "backend": "Machine", "evaluation": "Machine"}
 """Of a command's help, by the table of a flag's key."""
 
 
-def _of_key(name: str) -> Any:
+def _of_key(name: str) -> tuple[Any, Any]:
     flag, box = FLAGS[KEYS[name]], BOXES.get(KEYS[name].partition(".")[0])
     own: dict[str, Any] = {"metavar": flag.metavar, "help": flag.about, "rich_help_panel": box}
-    return Annotated[flag.kind, Option(flag.spelling, show_default=False, **own)]
+    return flag.kind, Option(None, flag.spelling, show_default=False, **own)
 
 
-SHARED = {
+def switch(name: str, about: str) -> Any:
+    """Return an option without a value."""
+    return Option(False, name, metavar="", help=about)
+
+
+WORDS, WORD = list[str] | None, str | None
+SHARED: dict[str, tuple[Any, Any]] = {
     **{name: _of_key(name) for name in KEYS},
-    "file": Annotated[
-        Path | None, Argument(metavar="FILE", help="A configuration in TOML: see init, explain.")
-    ],
-    "run": Annotated[
-        str | None, Argument(metavar="RUN", help="Run id or directory; default: the latest.")
-    ],
-    "settings": Annotated[
-        list[str] | None,
-        Option("--set", metavar="KEY=VALUE", help="Any key that explain shows. Repeatable."),
-    ],
-    "override": Annotated[
-        list[str] | None,
-        Option("--override", metavar="RULE", help="Go on past this rule. Repeatable."),
-    ],
-    "reason": Annotated[
-        str | None, Option("--reason", metavar="TEXT", help="Why; goes on record.")
-    ],
-    "as_json": Annotated[
-        bool | None, Option("--json", metavar="", help="Print one JSON document.")
-    ],
+    "file": (
+        Path | None,
+        Argument(None, metavar="FILE", help="A configuration in TOML: see init, explain."),
+    ),
+    "run": (WORD, Argument(None, metavar="RUN", help="Id or directory; default: the latest.")),
+    "settings": (
+        WORDS,
+        Option(None, "--set", metavar="KEY=VALUE", help="Any key that explain shows. Repeatable."),
+    ),
+    "override": (
+        WORDS,
+        Option(None, "--override", metavar="RULE", help="Pass this rule; repeatable."),
+    ),
+    "reason": (WORD, Option(None, "--reason", metavar="TEXT", help="Why; goes on record.")),
+    "as_json": (bool, switch("--json", "Print one JSON document.")),
 }
-"""Options that several commands take, by the names that `app.COMMANDS` lists."""
+"""Type and declaration of options that several commands take, by the names in `app.COMMANDS`."""
 
 
 def shared(name: str) -> Parameter:
     """Return the parameter of a command that is that shared option."""
-    return Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=SHARED[name])
+    kind, option = SHARED[name]
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=option, annotation=kind)
 
 
 class Typed:
@@ -105,11 +107,7 @@ class Typed:
     def reason(self) -> str:
         """The reason that was given. Raises ValueError if no ledger should keep it."""
         reason: str = self._values.get("reason") or ""
-        if not reason.isprintable() or redacted(reason, {}) != reason:
-            raise ValueError(
-                "--reason goes on record: expected one printable line without secrets, "
-                f"got {reason!r}"
-            )
+        check_writable("--reason", reason)
         return reason
 
     @property
@@ -121,12 +119,3 @@ class Typed:
                 "--override RULE and --reason TEXT go on record together, got one of them"
             )
         return tuple((rule, reason) for rule in rules)
-
-
-def named_file(path: Path, *endings: str) -> Path:
-    """Return the file that --out names. Raises ValueError if it cannot be written there."""
-    if not str(path).isprintable() or path.is_dir() or not path.parent.is_dir():
-        raise ValueError(f"--out: expected a file in a directory that is there, got {str(path)!r}")
-    if endings and path.suffix.lower() not in endings:
-        raise ValueError(f"--out: name a file that ends with {' or '.join(endings)}, not {path}")
-    return path

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from typer import Option
 
@@ -13,17 +13,14 @@ from budgets.plan import Devices
 from objectives.files import replace
 from objectives.registry import kind
 from objectives.settings import cut
-from orchestrator.cli.options import Typed, named_file
+from orchestrator.cli.options import Typed, switch
 from orchestrator.cli.output import EXIT_BAD_INPUT, Answer
 from orchestrator.config import TRAINING, Config, as_shown
 from orchestrator.plan.resolve import slots_of, window_of
 
 
 def doctor(typed: Typed) -> Answer:
-    """Find what is missing on this machine, and the command that fixes it.
-
-    Exit code 2 when something needed is missing. Writes nothing.
-    """
+    """Find what is missing on this machine (then exit code 2), and how to fix it."""
     from orchestrator import doctor as looking
 
     found = looking.examine(typed.config)
@@ -41,10 +38,8 @@ Template = Literal["smoke", "phase1", "phase2", "campaign", "factorial"]
 
 def init(
     typed: Typed,
-    template: Annotated[Template, Option("--template", help="What the file describes.")],
-    out: Annotated[
-        Path | None, Option("--out", metavar="FILE", help="Write it there, if there is nothing.")
-    ] = None,
+    template: Template = Option(..., "--template", help="What the file describes."),
+    out: Path | None = Option(None, "--out", metavar="FILE", help="A file that is not there yet."),
 ) -> Answer:
     """Print a commented configuration file to begin with, or write it to --out."""
     text = (files("orchestrator.cli") / "templates.toml").read_text(encoding="utf-8")
@@ -54,7 +49,7 @@ def init(
         return Answer(None, own.splitlines())
     if out.exists() or out.is_symlink():
         raise ValueError(f"--out {out}: there is something already; name another file")
-    replace(named_file(out), own.replace("THIS-FILE", shell_word(str(out))).encode())
+    replace(out, own.replace("THIS-FILE", shell_word(str(out))).encode())
     return Answer(None, [f"{out} is written. See it with: {command('explain', str(out))}"])
 
 
@@ -93,12 +88,6 @@ def explained(config: Config) -> tuple[dict[str, Any], list[str]]:
         *("", f"# {plain(kind(spec))}: {counted(len(space.knobs), 'knob')}", ""),
         *table(("knob", "kind", ">low", ">high", ">baseline"), knobs),
     ]
-    if config.campaign is not None:
-        from orchestrator.matrix.campaign import campaign_from, runs_document, runs_page
-
-        campaign = campaign_from(config)
-        document["campaign"] = runs_document(campaign)
-        lines += ["", *runs_page(campaign)]
     return document, lines
 
 
@@ -123,13 +112,9 @@ def _rows(config: Config, values: Mapping[str, Any]) -> Iterator[tuple[str, ...]
 
 def plan(
     typed: Typed,
-    count: Annotated[
-        int | None, Option("--devices", metavar="N", min=1, help="On so many of these devices.")
-    ] = None,
-    verbose: Annotated[
-        bool, Option("--verbose", metavar="", help="And the whole checklist.")
-    ] = False,
-    fit: Annotated[bool, Option("--fit", metavar="", help="What fits into --window.")] = False,
+    count: int | None = Option(None, "--devices", metavar="N", min=1, help="On so many devices."),
+    verbose: bool = switch("--verbose", "And the whole checklist."),
+    fit: bool = switch("--fit", "What fits into --window."),
 ) -> Answer:
     """Plan a search, of each tier where none is named, or a campaign. Writes nothing."""
     config, now = typed.request, datetime.now(UTC)

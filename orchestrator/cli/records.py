@@ -8,13 +8,12 @@ from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 from socket import create_server
-from typing import Annotated
 
 from typer import Argument, Option
 
 from budgets.formatting import printable, shell_word
 from budgets.ledger import move_command, set_aside_command
-from orchestrator.cli.options import Typed
+from orchestrator.cli.options import Typed, switch
 from orchestrator.cli.output import (
     EXIT_CORRUPT,
     EXIT_STORAGE,
@@ -29,15 +28,11 @@ PORT = 8321
 
 def verify(
     typed: Typed,
-    salvage: Annotated[
-        Path | None,
-        Option("--salvage", metavar="DIR", help="Copy what is whole of a damaged ledger to DIR."),
-    ] = None,
+    salvage: Path | None = Option(
+        None, "--salvage", metavar="DIR", help="Copy what is whole of a damaged ledger to DIR."
+    ),
 ) -> Answer:
-    """Replay a run from its ledger and name the first divergence.
-
-    Writes nothing; with --salvage the new directory DIR.
-    """
+    """Replay a run from its ledger and name the first divergence. Writes nothing but --salvage."""
     directory = typed.directory()
     if salvage is not None:
         return _salvage(directory, salvage)
@@ -69,12 +64,9 @@ def _salvage(source: Path, out: Path) -> Answer:
 
 
 def amend(
-    typed: Typed, run: Annotated[str, Argument(metavar="RUN", help="Run id or directory.")]
+    typed: Typed, run: str = Argument(..., metavar="RUN", help="Run id or directory.")
 ) -> Answer:
-    """Change a run's caps, on record.
-
-    The run must not be running; its next session keeps the new caps. Writes one record.
-    """
+    """Change the caps of a run, on record: one that is not running. Its next session keeps them."""
     from orchestrator.look import text
     from orchestrator.look.answer import answer
     from orchestrator.look.json_documents import document as document_of
@@ -99,27 +91,18 @@ def amend(
 
 def table(typed: Typed) -> Answer:
     """Print every evaluation as a row of CSV: place, status, score, cost, knobs, metrics."""
-    from orchestrator.records.tables import columns_of, export_rows, to_csv
+    from orchestrator.records.tables import export_rows, to_csv
 
     rows = export_rows(load_state(typed.directory()))
-    columns = columns_of(rows)
-    filled = [{name: row.get(name) for name in columns} for row in rows]
-    return Answer(filled, to_csv(rows, columns).splitlines())
+    return Answer(rows, to_csv(rows).splitlines())
 
 
 def slurm(
     typed: Typed,
-    out: Annotated[
-        Path | None, Option("--out", metavar="DIR", help="Where to; default: the campaign's name.")
-    ] = None,
-    write: Annotated[
-        bool, Option("--write", metavar="", help="Create it; without: only show it.")
-    ] = False,
+    out: Path | None = Option(None, "--out", metavar="DIR", help="Default: the campaign's name."),
+    write: bool = switch("--write", "Create it; without: only show it."),
 ) -> Answer:
-    """Make jobs of the runs of FILE, and one script that submits them.
-
-    Writes nothing; with --write the directory, which must not be there yet.
-    """
+    """Make jobs of the runs of FILE, and a script that submits them; --write writes them."""
     from orchestrator import slurm as jobs  # imports numpy
 
     config = typed.config
@@ -136,26 +119,15 @@ def slurm(
 
 def serve(
     typed: Typed,
-    place: Annotated[
-        str | None, Argument(metavar="RUN|DIR", help="A run, or a directory of runs.")
-    ] = None,
-    port: Annotated[
-        int, Option("--port", metavar="N", min=0, max=65535, help="0: one that is free.")
-    ] = PORT,
+    place: str | None = Argument(None, metavar="RUN|DIR", help="A run, or a directory of runs."),
+    port: int = Option(PORT, "--port", metavar="N", min=0, max=65535, help="0: one that is free."),
 ) -> None:
     """Show runs in a browser of this machine, live ones as they go on. Writes nothing."""
     from orchestrator.look import serve as serving  # imports uvicorn
 
-    if place is None or os.path.isdir(place):
-        site = serving.Site(Path(place or typed.root))
-    else:
-        site = serving.Site(find_run(place, typed.root))
-    try:
-        listener = create_server((serving.HOST, port), backlog=128)
-    except OSError as error:
-        raise ValueError(
-            f"--port: {port} cannot be used ({error.strerror}): say --port 0, or another"
-        ) from error
+    is_directory = place is None or os.path.isdir(place)
+    site = serving.Site(Path(place or typed.root) if is_directory else find_run(place, typed.root))
+    listener = create_server((serving.HOST, port), backlog=128)
     number = listener.getsockname()[1]
     url = f"http://{serving.HOST}:{number}{site.home}"
     if typed.as_json:
@@ -170,17 +142,10 @@ def serve(
 
 def track(
     typed: Typed,
-    to: Annotated[
-        list[str], Option(metavar="NAME", help="tensorboard, wandb or mlflow. Repeatable.")
-    ],
-    watch: Annotated[
-        bool, Option("--watch", metavar="", help="Follow a run until it is over.")
-    ] = False,
+    to: list[str] = Option(..., metavar="NAME", help="tensorboard, wandb or mlflow. Repeatable."),
+    watch: bool = switch("--watch", "Follow a run until it is over."),
 ) -> Answer:
-    """Send a run, finished or running, to trackers.
-
-    Writes below the run's trackers/, and replaces what is there of a tracker.
-    """
+    """Send a run, finished or running, to trackers. Replaces what its trackers/ has of them."""
     from orchestrator.look.track import SINKS, follow
 
     names = [name for name in SINKS if name in to]

@@ -50,10 +50,7 @@ VIEWER = (sys.executable, "-P", "-m", "orchestrator.look.terminal")
 
 
 def search(typed: Typed) -> None:
-    """Carry out a search, or with `run` whatever a file describes. The same command resumes.
-
-    Writes a run, RUNS_DIR/PHASE/ID: its ledger, reports, and the files of each evaluation.
-    """
+    """Search, or run what a file describes; repeated, resume it. Writes RUNS_DIR/PHASE/ID."""
     config, overrides = typed.request, typed.overrides
     slots = slots_of(config)
     if config.campaign is not None:

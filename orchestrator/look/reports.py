@@ -22,7 +22,7 @@ from orchestrator.look.json_documents import SCHEMA, best_document, plain_values
 from orchestrator.look.page import Section, items, markdown, page_markdown
 from orchestrator.look.run import Run
 from orchestrator.look.sections import page_of
-from orchestrator.records.tables import COLUMNS, export_rows, metrics_lines, to_csv
+from orchestrator.records.tables import export_rows, metrics_lines, to_csv
 from orchestrator.run.loop import Moment
 from orchestrator.run.session import system_clock
 
@@ -87,7 +87,7 @@ def write_run(run: Run, directory: Path) -> None:
     """Write the files about the whole run; `best.json` of a search, a campaign's manifest."""
     state = run.state
     replace(directory / "run.json", as_json(state.plan.model_dump(mode="json")))
-    replace(directory / "progress.csv", to_csv(export_rows(state), COLUMNS).encode())
+    replace(directory / "progress.csv", to_csv(export_rows(state)).encode())
     replace(directory / "metrics.jsonl", metrics_lines(state))
     replace(directory / "summary.md", page_markdown(page_of(run, with_plots=False)).encode())
     if run.is_search:

@@ -31,7 +31,7 @@ from orchestrator.plan.resolve import (
     why_no_go,
     window_of,
 )
-from orchestrator.records.runs import Result, finished_runs, recorded_plan
+from orchestrator.records.runs import Result, finished_runs, recorded_state
 from orchestrator.run.loop import Given
 from orchestrator.run.session import Session
 
@@ -104,8 +104,8 @@ def carry_out(  # noqa: PLR0913, PLR0917 - what is run, on what, and how
     """
     devices = slots
     directory = run_directory(session.root, matrix.phase, matrix.run_id(devices))
-    if (recorded := recorded_plan(directory)) is not None:
-        devices, calibration = recorded.devices, recorded.calibration
+    if (recorded := recorded_state(directory)) is not None:
+        devices, calibration = recorded.planned.devices, recorded.planned.calibration
     elif overrides:
         raise ValueError(NO_RUN_YET)
     elif calibration is None and matrix.phase != "calibration":
@@ -144,6 +144,7 @@ def calibrate(  # noqa: PLR0913 - what is measured, how often, and why
         number = f"-{finished + 1}" if finished else ""
         matrix = replace(matrix, name=f"{matrix.run_id(slots)}{number}")
     elif known := find_calibration(session.root, config.tuned, slots):
+        session.say("Nothing was measured: these figures are on record. --again measures again.")
         return known
     return carry_out(matrix, session, slots, overrides=overrides)
 
@@ -194,9 +195,10 @@ def carry_out_search(
     plan that is impossible, or that differs from the recorded run's.
     """
     directory = run_directory(session.root, config.search.phase, run_name(config))
-    if (recorded := recorded_plan(directory)) is not None:
-        source = recorded_again(config, recorded)
-        plan = search_plan(config, recorded.devices, recorded.calibration, source)
+    if (recorded := recorded_state(directory)) is not None:
+        before = recorded.planned
+        source = recorded_again(config, before)
+        plan = search_plan(config, before.devices, before.calibration, source)
     else:
         planned = _planned(session, config, slots, overrides)
         if isinstance(planned, Result):

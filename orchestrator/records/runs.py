@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 from budgets.ledger import LEDGER, Reader, Record
-from budgets.plan import Phase, Plan
+from budgets.plan import Phase
 from budgets.rules import Ruling, ruling_of
 from budgets.state import RunState, apply, begin, fold
 
@@ -46,12 +46,6 @@ def load_state(directory: Path) -> RunState:
     if state is None:
         raise ValueError(f"{directory / LEDGER} holds no whole record yet")
     return state
-
-
-def recorded_plan(directory: Path) -> Plan | None:
-    """Return the plan that the run began with; None without a whole record."""
-    state = recorded_state(directory)
-    return None if state is None else state.planned
 
 
 def is_there(ledger: Path) -> bool:

@@ -10,7 +10,6 @@ import orjson
 from budgets.events import Settled
 from budgets.formatting import printable
 from budgets.state import Batch, RunState
-from objectives.space import SearchSpace
 
 Row = dict[str, Any]
 
@@ -22,21 +21,20 @@ OWN = (
 """Columns that are fields of a settlement."""
 
 COLUMNS = ("comparison", "configuration", *OWN)
-"""Columns of `progress.csv`; `configuration` is the condition's name in a campaign."""
 
 
 def export_rows(state: RunState) -> list[Row]:
     """Return a row for each settled attempt: the generations, then the comparisons.
 
-    Columns are COLUMNS, what it was charged, its rates, `knob.NAME` in the knob's unit, and
-    `metric.NAME`.
+    Columns are COLUMNS (`configuration` is the condition's name in a campaign), what it was
+    charged, its rates, `knob.NAME` in the knob's unit, and `metric.NAME`.
     """
-    space = state.plan.space
-    return [_row(batch, event, space) for batch in state.batches() for event in batch.ends()]
+    return [_row(state, batch, event) for batch in state.batches() for event in batch.ends()]
 
 
-def _row(batch: Batch, event: Settled, space: SearchSpace) -> Row:
+def _row(state: RunState, batch: Batch, event: Settled) -> Row:
     configuration = batch.configurations[event.candidate]
+    knobs = configuration.knobs_in(state.plan.space)
     return {
         "comparison": event.comparison or "",
         "configuration": configuration.name,
@@ -44,7 +42,7 @@ def _row(batch: Batch, event: Settled, space: SearchSpace) -> Row:
         "status": str(event.status),
         **{name: getattr(event, name) for name in ("charged_ms", "recovered", "retry")},
         **rates(event),
-        **{f"knob.{name}": value for name, value in configuration.knobs_in(space).items()},
+        **{f"knob.{name}": value for name, value in knobs.items()},
         **{f"metric.{name}": value for name, value in sorted(event.metrics.items())},
     }
 
@@ -58,13 +56,12 @@ def rates(event: Settled) -> dict[str, float | None]:
     }
 
 
-def to_csv(rows: Sequence[Row], columns: Sequence[str]) -> str:
+def to_csv(rows: Sequence[Row]) -> str:
     """Return CSV; text that a spreadsheet would take for a formula is quoted."""
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    for row in rows:
-        writer.writerow([_inert(row.get(name)) for name in columns])
+    writer = csv.DictWriter(out, columns_of(rows), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _inert(value) for name, value in row.items()} for row in rows)
     return out.getvalue()
 
 
