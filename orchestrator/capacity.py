@@ -39,7 +39,7 @@ class HostSlots(Pace):
 
     A slot is a locked file, taken before the evaluation is reserved and released when it is
     settled; the kernel releases it when the process dies. A run with nothing in flight that finds
-    no slot holds a shared lock on `waiting`: meanwhile no other run takes another slot.
+    no slot keeps `turn` locked, without which no run takes another slot.
     """
 
     def __init__(self, limit: int, say: Callable[[str], None]) -> None:
@@ -47,51 +47,44 @@ class HostSlots(Pace):
         if SLOTS.lstat().st_uid != os.getuid():
             raise ValueError(f"backend.max_concurrent: {SLOTS} is another user's")
         self._slots = [(SLOTS / f"slot-{number:04d}").open("ab") for number in range(limit)]
-        self._queue, self._say = (SLOTS / "waiting").open("ab"), say
+        self._turn, self._say = (SLOTS / "turn").open("ab"), say
         self._held: list[IO[bytes]] = []  # of the slots
         self._waits = False
 
     def admits(self, state: RunState) -> bool:
         """Whether there is a slot for one more evaluation; takes it."""
         in_flight = len(state.accounts.holds)
-        if len(self._held) <= in_flight and not self._takes_one():
-            if in_flight == 0 and not self._waits:
-                self._waits = _locks(self._queue, fcntl.LOCK_SH)
-                self._say(f"Waiting: other runs use all {len(self._slots)} slots of {SLOTS}.")
-            return False
-        fcntl.flock(self._queue, fcntl.LOCK_UN)
+        if len(self._held) <= in_flight:
+            others = (slot for slot in self._slots if slot not in self._held)
+            slot = next(filter(_locks, others), None) if _locks(self._turn) else None
+            if slot is None and in_flight == 0:
+                if not self._waits:
+                    self._say(f"Waiting: other runs use all {len(self._slots)} slots of {SLOTS}.")
+                self._waits = True
+                return False
+            self._held += [] if slot is None else [slot]
+        fcntl.flock(self._turn, fcntl.LOCK_UN)
         self._waits = False
-        return True
+        return len(self._held) > in_flight
 
     def look(self, state: RunState) -> None:
         """Release the slots of settled evaluations; sleep a moment while waiting for one."""
-        in_flight = len(state.accounts.holds)
-        while len(self._held) > in_flight:
+        while len(self._held) > len(state.accounts.holds):
             fcntl.flock(self._held.pop(), fcntl.LOCK_UN)
-        if self._waits and in_flight == 0:
+        if self._waits:
             time.sleep(LOOK_SECONDS)
 
     def close(self) -> None:
         """Release all slots."""
-        for file in (self._queue, *self._slots) if not self._queue.closed else ():
+        for file in (self._turn, *self._slots) if not self._turn.closed else ():
             fcntl.flock(file, fcntl.LOCK_UN)  # also where a forked child shares the open file
             file.close()
 
-    def _takes_one(self) -> bool:
-        if not self._waits:
-            if not _locks(self._queue):  # another run waits
-                return False
-            fcntl.flock(self._queue, fcntl.LOCK_UN)
-        others = (slot for slot in self._slots if slot not in self._held)
-        slot = next(filter(_locks, others), None)
-        self._held += [] if slot is None else [slot]
-        return slot is not None
 
-
-def _locks(file: IO[bytes], kind: int = fcntl.LOCK_EX) -> bool:
+def _locks(file: IO[bytes]) -> bool:
     """Lock the file; return False if another run has locked it."""
     with suppress(BlockingIOError):
-        fcntl.flock(file, kind | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return True
     return False
 
@@ -152,15 +145,14 @@ def fit(levels: Mapping[int, float]) -> Law:
     N / X is linear in the coefficients of 1, N - 1 and N (N - 1); sigma, kappa >= 0.
     """
     import numpy as np
-    from scipy.optimize import lsq_linear
+    from scipy.optimize import nnls
 
     workers, measured = np.array(sorted(levels.items()), dtype=float).T
     columns = np.stack([np.ones_like(workers), workers - 1, workers * (workers - 1)])[: len(levels)]
-    least = [min(workers / measured) / 1e4, 0.0, 0.0][: len(levels)]  # lambda stays finite
-    matrix, bounds = (columns * measured / workers).T, (least, np.inf)
-    found = lsq_linear(matrix, np.ones_like(workers), bounds, method="bvls")  # reaches its bounds
-    one, sigma, kappa = (*map(float, found.x), 0.0, 0.0)[:3]
-    return Law(1 / one, *(share if share > 1e-9 else 0.0 for share in (sigma / one, kappa / one)))
+    found, _ = nnls((columns * measured / workers).T, np.ones_like(workers))
+    one, sigma, kappa = (*map(float, found), 0.0, 0.0)[:3]
+    one = max(one, float(min(workers / measured)) / 1e4)  # lambda stays finite
+    return Law(1 / one, round(sigma / one, 9), round(kappa / one, 9))
 
 
 # Back-pressure
@@ -205,18 +197,16 @@ class BackPressure(Pace):
         elif workers == self.limit:
             self._window.append(seconds)
         if len(self._window) >= max(LEAST_WINDOW, self.limit):
-            self._decide(self._window, self.limit)
+            self._decide()
 
-    def _decide(self, window: Sequence[float], before: int) -> None:
+    def _decide(self) -> None:
+        window, before = self._window, self.limit
         self._recent.append((before, throughput(window, before)))
         levels, half = dict(self._recent), len(window) // 2
         law = fit(levels)
-        if levels.keys() == {before} and before == self.devices > 1:
-            self.limit = before // 2  # fewer may do more
-        else:
-            is_stable = fmean(window[half:]) <= STABLE * fmean(window[:half])
-            most = 2 * max(levels) if is_stable else before
-            self.limit = law.recommended(min(most, self.devices))
+        is_stable = fmean(window[half:]) <= STABLE * fmean(window[:half])
+        most = 2 * max(levels) if is_stable else before
+        self.limit = law.recommended(min(most, self.devices))
         change = self.limit - before
         self._window, self._skipped = [], before if change else 0
         row = {
@@ -230,7 +220,4 @@ class BackPressure(Pace):
         with suppress(OSError), self._path.open("ab") as file:  # no run depends on it
             file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
         if change:
-            self._say(
-                f"Back-pressure: {row['bp_action']} to {self.limit} at once ({row['bp_regime']}, "
-                f"{levels[before]:.3g} evaluations an hour before)."
-            )
+            self._say(f"Back-pressure: {row['bp_action']} to {self.limit} at once.")

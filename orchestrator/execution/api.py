@@ -35,9 +35,7 @@ LARGEST_FILE_BYTES = 1_000_000  # a longer one is not believed
 KILL_SECONDS = 1.0  # for killed processes to disappear
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
 Model = TypeVar("Model", bound=BaseModel)
-
-Seconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
-"""A duration that a supervisor can have measured; a file with any other value is not believed."""
+Seconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]  # a file has no others
 
 
 class EngineError(Exception):
@@ -103,10 +101,7 @@ class Executor(Protocol):
     """
 
     slots: Devices
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """For people: devices and nodes that are no longer used. Grows during the run."""
+    warnings: tuple[str, ...]  # devices and nodes that are no longer used; grows during the run
 
     def __enter__(self) -> Self: ...
 
@@ -301,21 +296,18 @@ def insisted_on(received: list[int]) -> Iterator[None]:
     handlers in place still get every signal, and are in place again afterwards. `received` counts
     from block to block.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
 
     def receive(signum: int, frame: FrameType | None) -> None:
         received.append(signum)
-        handler = before[signal.Signals(signum)]
-        if callable(handler):
+        if callable(handler := before[signal.Signals(signum)]):
             handler(signum, frame)
         if len(received) > 1:
             raise Insisted(signum)
 
-    before = {signum: signal.getsignal(signum) for signum in INTERRUPTS}
+    is_main = threading.current_thread() is threading.main_thread()
+    before = {signum: signal.getsignal(signum) for signum in INTERRUPTS if is_main}
     try:
-        for signum in INTERRUPTS:
+        for signum in before:
             signal.signal(signum, receive)
         yield
     finally:

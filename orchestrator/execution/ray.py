@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import chdir, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from budgets.plan import Devices
 from orchestrator.execution import Insisted, api, devices
@@ -42,8 +42,7 @@ OBJECT_STORE_BYTES = 80 * 2**20  # near Ray's minimum: nothing large goes throug
 RAY_LOOK = "Look at the cluster with: ray status"
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """An agent's answer to a step."""
 
     host: str
@@ -141,10 +140,7 @@ class RayExecutor:
     """
 
     def __init__(
-        self,
-        slots: Devices,
-        preload: Sequence[str] = (),
-        address: str | None = None,
+        self, slots: Devices, preload: Sequence[str] = (), address: str | None = None
     ) -> None:
         self.slots = slots
         self.warnings: tuple[str, ...] = ()
@@ -169,10 +165,9 @@ class RayExecutor:
         graces = [attempt.limits.grace_seconds for attempt in self._in_flight()]
         deadline = time.monotonic() + max(graces, default=0.0) + EXIT_SECONDS
         try:
-            while self._in_flight() and time.monotonic() < deadline:
-                self.wait(1.0)
-        except EngineError:
-            pass  # the agents' end breaks their lifelines, which ends what they run
+            with suppress(EngineError):  # the end of an agent ends what it runs, too
+                while self._in_flight() and time.monotonic() < deadline:
+                    self.wait(1.0)
         finally:
             self._leave()
 
@@ -247,11 +242,8 @@ class RayExecutor:
     def _lose(self, node: _Node, why: str) -> None:
         """Start nothing there; what runs there ends by itself."""
         if not node.is_lost:
-            left = sum(one.count for one in self._nodes if not (one.is_lost or one is node))
-            self.warnings += (
-                f"node {node.host} is lost ({why}), with {node.count} of {self.slots.count} slots; "
-                f"{left} go on (ray status)",
-            )
+            share = f"{node.count} of {self.slots.count} slots"
+            self.warnings += (f"node {node.host} is lost ({why}), with {share}",)
         node.is_lost = True
 
     def _settle(self, node: _Node, *, is_overdue: bool) -> None:

@@ -9,8 +9,9 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from budgets.events import Status
@@ -76,16 +77,15 @@ def _prepare(supervisor: int, stdout: int, stderr: int) -> None:
 
 
 def main(attempt: Attempt, device: str, threads: int) -> None:
-    """Evaluate the attempt and write `measurement.json`."""
+    """Evaluate the attempt and write `measurement.json`, which only this machine reads."""
     report = evaluate(attempt, device, threads)
-    # Not synced: only the supervisor on this machine reads it, and what that writes is synced.
     api.write_model(attempt.directory / api.MEASUREMENT, report, durable=False)
 
 
 def evaluate(attempt: Attempt, device: str, threads: int) -> Report:
     """Run the objective and report how it ended; raises nothing but Insisted."""
-    name, beat = attempt.attempt_id, heartbeat_into(attempt.directory / api.METRICS)
-    context = Context(attempt.directory, device, threads, beat, name, attempt.pinned)
+    name, heartbeat = attempt.attempt_id, partial(beat, attempt.directory / api.METRICS)
+    context = Context(attempt.directory, device, threads, heartbeat, name, attempt.pinned)
     called_at = None
     try:
         objective = registry.load(attempt.objective)
@@ -105,14 +105,12 @@ def evaluate(attempt: Attempt, device: str, threads: int) -> Report:
 
 
 def classify(error: BaseException) -> Reported:
-    """Return the status for an exception. torch's are recognised by name, without importing it."""
+    """Return the status for an exception. torch's are recognised by text, without importing it."""
     if isinstance(error, DivergedError):
         return Status.NAN
-    names = {kind.__name__ for kind in type(error).__mro__}
-    if isinstance(error, OutOfMemoryError | MemoryError) or "OutOfMemoryError" in names:
-        return Status.OOM
     text = "".join(traceback.format_exception_only(error))  # safe if __str__ raises
-    is_memory = isinstance(error, RuntimeError) and kernel.OUT_OF_MEMORY.search(text)
+    is_said = isinstance(error, RuntimeError) and kernel.OUT_OF_MEMORY.search(text)
+    is_memory = is_said or isinstance(error, OutOfMemoryError | MemoryError)
     return Status.OOM if is_memory else Status.ERROR
 
 
@@ -133,17 +131,13 @@ def in_one_line(error: BaseException) -> str:
     return redacted(text, os.environ)[:CAUSE_CHARACTERS]
 
 
-def heartbeat_into(path: Path) -> Callable[[Mapping[str, float]], None]:
-    """Return a heartbeat that appends one line of JSON per call.
+def beat(path: Path, metrics: Mapping[str, float]) -> None:
+    """Append a line of JSON to the file of heartbeats.
 
     On a full disk it only touches the file, so the evaluation still counts as alive.
     """
-
-    def beat(metrics: Mapping[str, float]) -> None:
-        values = {"t": time.time(), **{name: float(value) for name, value in metrics.items()}}
-        with suppress(OSError):
-            path.touch(mode=0o600)
-            with path.open("a") as file:
-                file.write(json.dumps(values) + "\n")
-
-    return beat
+    values = {"t": time.time(), **{name: float(value) for name, value in metrics.items()}}
+    with suppress(OSError):
+        path.touch(mode=0o600)
+        with path.open("a") as file:
+            file.write(json.dumps(values) + "\n")

@@ -88,10 +88,9 @@ def test_what_an_objective_raises_becomes_a_status_and_a_traceback(
 
 
 def test_a_full_disk_is_no_end_of_an_evaluation(tmp_path: Path) -> None:
-    trainer.heartbeat_into(Path("/dev/full"))({"step": 1})
-    beat = trainer.heartbeat_into(tmp_path / api.METRICS)
-    beat({"step": 2})
-    beat({"step": 3})
+    trainer.beat(Path("/dev/full"), {"step": 1})
+    trainer.beat(tmp_path / api.METRICS, {"step": 2})
+    trainer.beat(tmp_path / api.METRICS, {"step": 3})
     lines = (tmp_path / api.METRICS).read_text().splitlines()
     assert [json.loads(line)["step"] for line in lines] == [2, 3]
 
