@@ -38,10 +38,7 @@ LEAST_CPU_SHARE = 0.01  # of the stall limit: a tree that uses less of it is sil
 TICK_SECONDS = 0.1  # between two looks at the limits; the end of the trainer wakes it earlier
 ORPHAN_GRACE_SECONDS = 1.0  # when nothing waits for the result any more
 DROPPED = b"\n[... output dropped ...]\n"
-
-
-CANCEL = b"c"
-"""What an executor sends to a supervisor so that it ends its attempt."""
+CANCEL = b"c"  # sent by an executor: end the attempt
 
 
 def serve(preload: str) -> None:
@@ -153,14 +150,14 @@ class Watch:
 
         The line carries CANCEL or a later deadline, and closes with the executor's process.
         """
-        while self.violation is None and select.select([self.line], [], [], 0)[0]:
-            said = self.line.recv(64)
+        while select.select([self.line], [], [], 0)[0]:
+            if not (said := self.line.recv(64)):
+                self._violate(Status.LOST, "the executor's process is gone")
+                break
             if said == CANCEL:
                 self._violate(Status.CANCELLED, "cancelled by the orchestrator")
-            elif said:
-                self.deadline = float(said)
             else:
-                self._violate(Status.LOST, "the executor's process is gone")
+                self.deadline = float(said)
         if time.monotonic() > self.deadline:
             self._violate(Status.LOST, "the orchestrator has not renewed its lease")
         if processes.owner_is_gone(self.attempt.owner):

@@ -212,6 +212,7 @@ def test_a_limit_that_passed_while_nobody_wanted_the_result_is_no_timeout(
     ours, theirs = socket.socketpair()
     ours.close()
     with theirs:
+        Watch(attempt, theirs, time.monotonic() - 5.0, exit_code=0)._check()  # it has ended, too
         watch = Watch(attempt, theirs, time.monotonic() - 5.0)
         watch._check()
     assert watch.violation is not None
