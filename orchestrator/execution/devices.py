@@ -165,17 +165,13 @@ class Engine:
 
     def executor(self, slots: Devices, objective: Objective) -> Executor:
         """Return the executor; enter it to start it."""
+        from orchestrator.execution import inline, local, ray
+
         if self.kind == "inline":
-            from orchestrator.execution.inline import InlineExecutor
-
-            return InlineExecutor(slots)
+            return inline.InlineExecutor(slots)
         if self.kind == "local":
-            from orchestrator.execution.local import LocalExecutor
-
-            return LocalExecutor(slots, objective.preload)
-        from orchestrator.execution.ray import RayExecutor
-
-        return RayExecutor(slots, objective.preload, address=self.address)
+            return local.LocalExecutor(slots, objective.preload)
+        return ray.RayExecutor(slots, objective.preload, self.address)
 
 
 @cache

@@ -187,7 +187,7 @@ class Watch:
         """Check every limit, in the order in which simultaneous violations are reported."""
         now, limits = time.monotonic(), self.attempt.limits
         if now - self.began > limits.wall_seconds:
-            self._time_out(f"ran over {limits.wall_seconds:g} s")
+            self._violate(Status.TIMEOUT, f"ran over {limits.wall_seconds:g} s")
         tree = processes.descendants(os.getpid())
         used = processes.resident_bytes(tree)
         self.peak_memory_bytes = max(self.peak_memory_bytes, used)
@@ -203,11 +203,7 @@ class Watch:
             self._changed, self._active_at = changed, now
         if limits.stall_seconds is not None and now - self._active_at > limits.stall_seconds:
             silent = f"no output, heartbeat or CPU time for {limits.stall_seconds:g} s"
-            self._time_out(f"stalled: {silent}")
-
-    def _time_out(self, cause: str) -> None:
-        self.check_wanted()  # again: if this process was stopped meanwhile, it is not a timeout
-        self._violate(Status.TIMEOUT, cause)
+            self._violate(Status.TIMEOUT, f"stalled: {silent}")
 
     def _violate(self, status: Status, cause: str) -> None:
         if self.violation is None and self.exit_code is None:
