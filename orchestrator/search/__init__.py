@@ -1,12 +1,15 @@
-"""The search: CMA-ES by pycma, guided by a model of all scores so far.
+"""The search: CMA-ES by pycma, guided by a model of all scores so far. Only here cma is imported.
 
 It is a function of its plan and the scores that it was told: replaying those gives the same search
 bit for bit, and nothing is pickled.
+(Hansen, "The CMA Evolution Strategy: A Tutorial", arXiv:1604.00772.)
 """
 
-from collections.abc import Iterable, Sequence
-from functools import partial
+import hashlib
+import warnings
+from collections.abc import Iterable
 from itertools import zip_longest
+from typing import Any
 
 import numpy as np
 
@@ -14,27 +17,23 @@ from budgets.events import GenerationTold, Guided
 from budgets.plan import SearchPlan
 from budgets.state import Batch
 from orchestrator.records.runs import ReplayError
-from orchestrator.search.arithmetic import Array, dot, eigh
-from orchestrator.search.cma_es import Point, Strategy, chained, independent
-from orchestrator.search.surrogate import fit, minimum
+from orchestrator.search.arithmetic import NUMPY, Array, chained, eigh, independent
+from orchestrator.search.surrogate import Distribution, Point, guided
 
-MOST_POINTS = 250
-"""Most points in a model, nearest to the mean first: its cost grows with their third power."""
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # it warns that matplotlib is missing
+    import cma
+    import cma.sampler
+    import cma.sigma_adaptation
 
-REACH = 0.5
-"""Largest move of the mean, in standard deviations times the root of the dimension."""
+for _module in (cma.evolution_strategy, cma.sampler, cma.sigma_adaptation):
+    _module.np = NUMPY  # pycma's own products would not be the same on every processor
 
-FIRST_STEP = 0.3
-"""First step of the descent on the model, in standard deviations."""
+LARGEST_STEP = 1 / 3
+"""As a share of a knob's range; pycma's own limit."""
 
-TRUSTED = 6
-"""Evaluations per knob from which the mean moves all the way; with fewer in proportion."""
-
-LEAST_SIGNAL = 2.0
-"""Ratio of the spread of a generation's scores to their noise; below it the step is held."""
-
-LARGEST_HELD = 0.2
-"""As a share of a knob's range: a longer step may always shrink to this."""
+INSIDE = 1e-9
+"""Least distance of a moved mean from the ends of a range."""
 
 
 class Search:
@@ -44,26 +43,51 @@ class Search:
         self._plan = plan
         self._population = population
         self._seen: list[Batch] = []  # generations that were told
-        draw = partial(chained if plan.method == "guided" else independent, plan.seed)
-        self._strategy = Strategy(plan.start, plan.sigma0, population, draw)
+        self._asked: list[Array] = []  # points of the next one
+        draw = chained if plan.method == "guided" else independent
+        limits = {"maxstd": np.inf} if len(plan.start) == 1 else {}  # pycma fails at one in 1-d
+        self._es: Any = cma.CMAEvolutionStrategy(
+            list(plan.start),
+            plan.sigma0,
+            {
+                **limits,
+                "CMA_mirrors": 0,  # `draw` decides that, in small populations too
+                "popsize": population,
+                "bounds": [0.0, 1.0],
+                "randn": lambda rows, columns: draw(plan.seed, self.generation, rows, columns),
+                "seed": np.nan,  # leaves NumPy's global generator alone
+                "CMA_diagonal": 0,
+                "CMA_eigenmethod": eigh,
+                "timeout": np.inf,
+                "signals_filename": "",
+                "verb_log": 0,
+                "verb_disp": 0,
+                "verbose": -9,
+            },
+        )
 
     @property
     def generation(self) -> int:
         """The number of the generation that `ask` returns."""
         return len(self._seen)
 
+    @property
+    def distribution(self) -> Distribution:
+        """What the points of the next generation are drawn from."""
+        es = self._es
+        spread = es.sigma * es.sigma_vec.scaling * np.ones(es.N)
+        symmetric: Array = (es.sm.C + es.sm.C.T) / 2  # as pycma samples it
+        mean = tuple(float(u) for u in es.result.xfavorite)
+        return Distribution(mean, float(es.sigma), symmetric * np.outer(spread, spread))
+
     def ask(self) -> tuple[Point, ...]:
         """Return the generation's points of the unit cube; asking twice gives the same points."""
-        return tuple(tuple(float(u) for u in x) for x in self._strategy.ask())
-
-    @property
-    def covariance(self) -> Array:
-        """The covariance of its distribution, in units of the knobs' ranges."""
-        return self._strategy.covariance
+        if not self._asked:
+            self._asked = self._es.ask()
+        return tuple(tuple(float(u) for u in x) for x in self._asked)
 
     def tell(self, generation: Batch) -> GenerationTold:
-        """Learn from a closed generation, once; return where the search stands afterwards."""
-        self._check_points(generation)
+        """Learn from the asked generation, once; return where the search stands afterwards."""
         return self._follow(generation, self._modelled(self._learn(generation)))
 
     def replay(self, generations: Iterable[Batch], *, with_models: bool = False) -> None:
@@ -74,7 +98,10 @@ class Search:
         at the first difference, however small.
         """
         for generation in generations:
-            self._check_points(generation)
+            pairs = enumerate(zip_longest(generation.points, self.ask()))
+            if others := [place for place, (recorded, asked) in pairs if recorded != asked]:
+                why = f"candidate {others[0]} is asked at another point than the recorded one"
+                raise ReplayError(generation.number, why)
             if (told := generation.told) is None:
                 continue
             step = self._learn(generation)
@@ -86,9 +113,12 @@ class Search:
                 raise ReplayError(told.generation, why)
 
     def _learn(self, generation: Batch) -> float:
-        """Tell the strategy; return the step size that the generation was drawn with."""
-        step = self._strategy.sigma
-        self._strategy.tell(generation.fitness())
+        """Tell pycma; return the step size that the generation was drawn with."""
+        es, step = self._es, float(self._es.sigma)
+        es.tell(self._asked, generation.fitness())
+        if es.N == 1:
+            es.sigma = min(es.sigma, LARGEST_STEP / float(np.sqrt(es.sm.C[0, 0])))
+        self._asked = []
         self._seen.append(generation)
         return step
 
@@ -96,84 +126,29 @@ class Search:
         """Return the advice of a model of all scores; `step` is that of the last generation."""
         if self._plan.method != "guided":
             return None
-        return guided(self._seen, self._population, self._strategy, step)
+        return guided(self._seen, self._population, self.distribution, step)
 
     def _follow(self, generation: Batch, advice: Guided | None) -> GenerationTold:
         """Apply the advice; return where the search stands."""
-        strategy = self._strategy
+        es = self._es
         if advice is not None:
-            strategy.move(advice.centre)
-            strategy.sigma = advice.sigma or strategy.sigma
+            inside = np.clip(np.array(advice.centre), INSIDE, 1 - INSIDE)
+            unbend = es.boundary_handler.inverse  # to coordinates that it maps to this point
+            es.mean = np.array(es.gp.geno(inside, from_bounds=unbend))
+            es.sigma = advice.sigma or float(es.sigma)
         return GenerationTold(
             generation=generation.number,
-            digest=strategy.digest(),
-            mean=strategy.mean,
-            sigma=strategy.sigma,
-            axis_ratio=strategy.axis_ratio,
+            digest=self._digest(),
+            mean=tuple(float(u) for u in es.result.xfavorite),
+            sigma=float(es.sigma),
+            axis_ratio=float(max(es.sm.D) / min(es.sm.D)),
             guided=advice,
         )
 
-    def _check_points(self, generation: Batch) -> None:
-        """Raise ReplayError unless the generation has the points that this search asks for."""
-        pairs = enumerate(zip_longest(generation.points, self.ask()))
-        other = next((place for place, (recorded, asked) in pairs if recorded != asked), None)
-        if other is not None:
-            why = f"candidate {other} is asked at another point than the recorded one"
-            raise ReplayError(generation.number, why)
-
-
-def guided(seen: Sequence[Batch], latest: int, strategy: Strategy, before: float) -> Guided | None:
-    """Return the advice of a model of the generations `seen`; None if it would fit the noise.
-
-    CMA-ES learns from the ranks within each generation and forgets the scores. A Gaussian process
-    over all scores estimates where the function is lowest with much less noise: the mean of the
-    distribution moves there. If the scores of a generation differ mostly by noise, the step size
-    does not shrink: at a smaller step the same noise would hide more.
-
-    The last generation has `latest` candidates, drawn with the step size `before`. A failed
-    candidate has the worst score.
-    """
-    found = [score for generation in seen for score in generation.to_minimize()]
-    healthy = [score for score in found if score is not None]
-    points = np.array([point for generation in seen for point in generation.points])
-    if len(healthy) < 2 * points.shape[1] + 4:
-        return None
-    scores = np.array([max(healthy) if score is None else score for score in found])
-    generations = np.repeat([g.number for g in seen], [len(g.points) for g in seen])
-    centre = np.array(strategy.mean)
-    variances, axes = eigh(strategy.covariance)
-    deviations = np.sqrt(variances)
-
-    def whitened(where: Array) -> Array:
-        white: Array = dot(where - centre, axes) / deviations
-        return white
-
-    def unwhitened(where: Array) -> Array:
-        point: Array = centre + dot(where * deviations, axes.T)
-        return point
-
-    def within(where: Array) -> Array:
-        """Clip to the reach, then to the cube, then again: clipping to the cube can lengthen."""
-        return _near(whitened(np.clip(unwhitened(_near(where)), 0.0, 1.0)))
-
-    white = whitened(points)
-    near = np.argsort(np.square(white).sum(axis=1), kind="stable")[:MOST_POINTS]
-    surrogate = fit(white[near], scores[near], generations[near])
-    last = white[-latest:]
-    starts = np.concatenate([np.zeros((1, len(centre))), last])
-    lowest = minimum(surrogate, starts, within, FIRST_STEP)
-    trust = min(1.0, len(points) / (TRUSTED * len(centre)))
-    moved = np.clip(unwhitened(trust * lowest), 0.0, 1.0)
-    signal = float(surrogate(last)[0].std())
-    step = min(before, LARGEST_HELD)
-    is_held = signal < LEAST_SIGNAL * surrogate.noise and strategy.sigma < step
-    return Guided(centre=tuple(float(u) for u in moved), sigma=step if is_held else None)
-
-
-def _near(where: Array) -> Array:
-    """Shorten each point's distance from the mean to the reach."""
-    lengths = np.linalg.norm(where, axis=1, keepdims=True)
-    near: Array = where * np.minimum(
-        1.0, REACH * np.sqrt(where.shape[1]) / np.maximum(lengths, 1e-300)
-    )
-    return near
+    def _digest(self) -> str:
+        """Return a hash of the whole state, which decides all that follows."""
+        es, digest = self._es, hashlib.sha256()
+        scaling = es.sigma_vec.scaling * np.ones(es.N)
+        for part in (es.mean, [es.sigma], es.sm.C, es.pc, es.pc2, es.adapt_sigma.ps, scaling):
+            digest.update(np.ascontiguousarray(part, dtype="<f8").tobytes())
+        return digest.hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""A Gaussian process over all evaluations: an estimate of the function without its noise.
+"""What a model of all scores advises: a Gaussian process, which estimates them without noise.
 
 Its kernel is a squared exponential with one length, in coordinates in which the search's
 distribution is round: the search has learned the scales and directions. Its hyperparameters are
@@ -9,17 +9,38 @@ is squashed.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from orchestrator.search.arithmetic import Array, Tridiagonal, dot, exp, log
+from budgets.events import Guided
+from budgets.state import Batch
+from orchestrator.search.arithmetic import Array, Tridiagonal, dot, eigh, exp, log
 
+Point = tuple[float, ...]
 Whole = npt.NDArray[np.int64]
+Whiten = Callable[[Array], Array]
 
+MOST_POINTS = 250
+"""Most points in a model, nearest to the mean first: its cost grows with their third power."""
+
+REACH = 0.5
+"""Largest move of the mean, in standard deviations times the root of the dimension."""
+
+FIRST_STEP, DESCENT_STEPS = 0.3, 60
+"""Of the descent on the model; the first in standard deviations."""
+
+TRUSTED = 6
+"""Evaluations per knob from which the mean moves all the way; with fewer in proportion."""
+
+LEAST_SIGNAL = 2.0
+"""Ratio of the spread of a generation's scores to their noise; below it the step is held."""
+
+LARGEST_HELD = 0.2
+"""As a share of a knob's range: a longer step may always shrink to this."""
 LENGTHS = (1.0, 2.0, 4.0, 8.0)
 """Lengths, in standard deviations of the search's distribution times the root of the dimension."""
 
@@ -41,7 +62,8 @@ instead of 0.04.)"""
 LEVEL = 10.0
 """Variance of the function's unknown level: large compared to the function's own of 1."""
 
-DESCENT_STEPS = 60
+
+# The model
 
 
 @dataclass(frozen=True)
@@ -62,13 +84,6 @@ class Surrogate:
         return pulls.sum(axis=1), -slopes
 
 
-class _SharedNoise(NamedTuple):
-    """Noise with the covariance I + shared * (same generation)."""
-
-    whiten: Callable[[Array], Array]
-    log_determinant: float
-
-
 class _Squashed(NamedTuple):
     values: Array  # standardised
     scale: float
@@ -84,9 +99,9 @@ def fit(points: Array, scores: Array, generations: Whole) -> Surrogate:
     found: list[tuple[float, Surrogate]] = []
     for length in (math.sqrt(dimension) * each for each in LENGTHS):
         kernel = exp(-distances / (2 * length**2)) + LEVEL
-        for noise in noises:
-            likelihood, weights, own, scale = _likeliest(kernel, noise, squashed)
-            found.append((likelihood, Surrogate(points, length, weights, own, scale)))
+        for whiten, log_determinant in noises:
+            likelihood, rest = _likeliest(kernel, whiten, log_determinant, squashed)
+            found.append((likelihood, Surrogate(points, length, *rest)))
     return max(found, key=lambda each: each[0])[1]
 
 
@@ -113,7 +128,10 @@ def _standardised(values: Array, log_slope: float) -> _Squashed:
     return _Squashed((values - values.mean()) / scale, scale, log_slope)
 
 
-def _shared_noise(generations: Whole, shared: float) -> _SharedNoise:
+def _shared_noise(generations: Whole, shared: float) -> tuple[Whiten, float]:
+    """Return what whitens noise of the covariance I + shared * (same generation), and its
+    log-determinant.
+    """
     _, places, counts = np.unique(generations, return_inverse=True, return_counts=True)
     members = np.eye(len(counts))[places]  # (n, generations)
     shrunk = (1 - 1 / np.sqrt(1 + shared * counts)) / counts
@@ -123,39 +141,104 @@ def _shared_noise(generations: Whole, shared: float) -> _SharedNoise:
         white: Array = rows - (sums.T * shrunk).T[places]
         return white
 
-    return _SharedNoise(whiten, float(log(1 + shared * counts).sum()))
+    return whiten, float(log(1 + shared * counts).sum())
 
 
 def _likeliest(
-    kernel: Array, noise: _SharedNoise, squashed: list[_Squashed]
-) -> tuple[float, Array, float, float]:
-    """Return the likelihood, weights, noise and scale of the likeliest noise and squashing.
+    kernel: Array, whiten: Whiten, log_determinant: float, squashed: list[_Squashed]
+) -> tuple[float, tuple[Array, float, float]]:
+    """Return the likelihood, and weights, noise and scale, of the likeliest noise and squashing.
 
     One decomposition serves all of them.
     """
     count = len(kernel)
-    covariance = Tridiagonal.of(noise.whiten(noise.whiten(kernel).T))
+    covariance = Tridiagonal.of(whiten(whiten(kernel).T))
     pivots = covariance.pivots(NOISES)
-    values = noise.whiten(np.column_stack([each.values for each in squashed]))
+    values = whiten(np.column_stack([each.values for each in squashed]))
     forward = covariance.forward(pivots, covariance.inward(values))  # (n, noises, squashings)
     sizes = np.maximum((forward * forward / pivots[:, :, None]).sum(axis=0) / count, 1e-300)
-    log_determinants = log(pivots).sum(axis=0)[:, None] + noise.log_determinant
+    log_determinants = log(pivots).sum(axis=0)[:, None] + log_determinant
     log_slopes = np.array([each.log_slope for each in squashed])
     likelihoods = log_slopes - (count * log(sizes) + log_determinants) / 2
     own, squashing = np.unravel_index(likelihoods.argmax(), likelihoods.shape)
     solution = covariance.backward(pivots[:, own], forward[:, own, squashing])
-    weights = noise.whiten(covariance.outward(solution[:, None]))[:, 0]
+    weights = whiten(covariance.outward(solution[:, None]))[:, 0]
     deviation = math.sqrt(sizes[own, squashing] * NOISES[own])
     scale = squashed[int(squashing)].scale
-    return float(likelihoods[own, squashing]), weights, deviation, scale
+    return float(likelihoods[own, squashing]), (weights, deviation, scale)
 
 
-def minimum(
-    function: Callable[[Array], tuple[Array, Array]],
-    starts: Array,
-    allowed: Callable[[Array], Array],
-    first_step: float,
-) -> Array:
+# The advice
+
+
+class Distribution(NamedTuple):
+    """What a search draws its next points from: a normal distribution in the unit cube."""
+
+    mean: Point
+    sigma: float  # step size
+    covariance: Array  # in units of the knobs' ranges, without the effect of their ends
+
+
+def guided(
+    seen: Sequence[Batch], latest: int, drawn_from: Distribution, before: float
+) -> Guided | None:
+    """Return the advice of a model of the generations `seen`; None if it would fit the noise.
+
+    CMA-ES learns from the ranks within each generation and forgets the scores. A Gaussian process
+    over all scores estimates where the function is lowest with much less noise: the mean of the
+    distribution moves there. If the scores of a generation differ mostly by noise, the step size
+    does not shrink: at a smaller step the same noise would hide more.
+
+    The last generation has `latest` candidates, drawn with the step size `before`. A failed
+    candidate has the worst score.
+    """
+    found = [score for generation in seen for score in generation.to_minimize()]
+    healthy = [score for score in found if score is not None]
+    points = np.array([point for generation in seen for point in generation.points])
+    if len(healthy) < 2 * points.shape[1] + 4:
+        return None
+    scores = np.array([max(healthy) if score is None else score for score in found])
+    generations = np.repeat([g.number for g in seen], [len(g.points) for g in seen])
+    centre = np.array(drawn_from.mean)
+    variances, axes = eigh(drawn_from.covariance)
+    deviations = np.sqrt(variances)
+
+    def whitened(where: Array) -> Array:
+        white: Array = dot(where - centre, axes) / deviations
+        return white
+
+    def unwhitened(where: Array) -> Array:
+        point: Array = centre + dot(where * deviations, axes.T)
+        return point
+
+    def within(where: Array) -> Array:
+        """Clip to the reach, then to the cube, then again: clipping to the cube can lengthen."""
+        return _near(whitened(np.clip(unwhitened(_near(where)), 0.0, 1.0)))
+
+    white = whitened(points)
+    near = np.argsort(np.square(white).sum(axis=1), kind="stable")[:MOST_POINTS]
+    surrogate = fit(white[near], scores[near], generations[near])
+    last = white[-latest:]
+    starts = np.concatenate([np.zeros((1, len(centre))), last])
+    lowest = minimum(surrogate, starts, within)
+    trust = min(1.0, len(points) / (TRUSTED * len(centre)))
+    moved = np.clip(unwhitened(trust * lowest), 0.0, 1.0)
+    signal = float(surrogate(last)[0].std())
+    step = min(before, LARGEST_HELD)
+    is_held = signal < LEAST_SIGNAL * surrogate.noise and drawn_from.sigma < step
+    return Guided(centre=tuple(float(u) for u in moved), sigma=step if is_held else None)
+
+
+def _near(where: Array) -> Array:
+    """Shorten each point's distance from the mean to the reach."""
+    lengths = np.linalg.norm(where, axis=1, keepdims=True)
+    near: Array = where * np.minimum(
+        1.0, REACH * np.sqrt(where.shape[1]) / np.maximum(lengths, 1e-300)
+    )
+    return near
+
+
+def minimum(function: Surrogate, starts: Array, allowed: Callable[[Array], Array]) -> Array:
     """Return the lowest point (d,) found by gradient descent from the `starts` (m, d).
 
     Each start has its own step, which grows after an improvement and shrinks otherwise; points are
@@ -163,7 +246,7 @@ def minimum(
     """
     points = allowed(starts)
     values, slopes = function(points)
-    steps = np.full(len(points), first_step)
+    steps = np.full(len(points), FIRST_STEP)
     for _ in range(DESCENT_STEPS):
         lengths = np.linalg.norm(slopes, axis=1, keepdims=True)
         moved = allowed(points - steps[:, None] * slopes / np.maximum(lengths, 1e-300))

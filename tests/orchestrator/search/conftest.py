@@ -6,7 +6,7 @@ from typing import Any
 from budgets.events import Settled, Status
 from budgets.state import Batch
 from orchestrator.search import Search
-from orchestrator.search.cma_es import Point
+from orchestrator.search.surrogate import Point
 from tests.ledgers import closed_batch
 
 

@@ -32,7 +32,7 @@ for dimension, population in ((1, 6), (4, 8), (10, 12)):
         points = search.ask()
         scores = [sum((u - 0.9) * (u - 0.9) for u in p) + 0.05 * noise.random() for p in points]
         told = search.tell(closed(number, points, [None, *scores[1:]]))
-        print(points, told, search.covariance.tolist())
+        print(points, told, search.distribution)
 """
 
 

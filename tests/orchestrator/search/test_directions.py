@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.search.cma_es import chained, independent
+from orchestrator.search.arithmetic import chained, independent
 
 Rows = npt.NDArray[np.float64]
 

@@ -1,7 +1,6 @@
 """A model's advice: where to put the mean, and when to keep the step."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -10,8 +9,8 @@ import pytest
 from budgets.events import GenerationTold, Guided
 from budgets.plan import SearchPlan
 from budgets.state import Batch
-from orchestrator.search import LARGEST_HELD, REACH, Search, guided
-from orchestrator.search.cma_es import Point, Strategy, chained
+from orchestrator.search import Search
+from orchestrator.search.surrogate import LARGEST_HELD, REACH, Distribution, Point, guided
 from tests.orchestrator.search.conftest import closed, evaluated
 
 Score = Callable[[npt.NDArray[np.float64]], float | None]
@@ -24,10 +23,8 @@ def bowl(point: npt.NDArray[np.float64]) -> float:
     return float(((point - LOWEST) ** 2).sum())
 
 
-@pytest.fixture
-def strategy() -> Strategy:
-    """Around the middle of a cube of three dimensions, never told anything."""
-    return Strategy([0.5] * 3, SIGMA, 6, partial(chained, 1))
+MIDDLE = Distribution((0.5,) * 3, SIGMA, SIGMA**2 * np.eye(3))
+"""Around the middle of a cube of three dimensions."""
 
 
 def draw(count: int, score: Score = bowl) -> list[Batch]:
@@ -40,14 +37,14 @@ def draw(count: int, score: Score = bowl) -> list[Batch]:
     return found
 
 
-def whitened(point: Sequence[float], strategy: Strategy) -> float:
+def whitened(point: Sequence[float], where: Distribution) -> float:
     """How many standard deviations of the distribution the point is from its mean."""
-    step = np.array(point) - strategy.mean
-    return float(np.sqrt(step @ np.linalg.solve(strategy.covariance, step)))
+    step = np.array(point) - where.mean
+    return float(np.sqrt(step @ np.linalg.solve(where.covariance, step)))
 
 
-def advised(generations: Sequence[Batch], strategy: Strategy, before: float = SIGMA) -> Guided:
-    advice = guided(generations, 6, strategy, before)
+def advised(generations: Sequence[Batch], where: Distribution, before: float = SIGMA) -> Guided:
+    advice = guided(generations, 6, where, before)
     assert advice is not None
     return advice
 
@@ -55,8 +52,8 @@ def advised(generations: Sequence[Batch], strategy: Strategy, before: float = SI
 # Where
 
 
-def test_the_mean_is_put_where_the_function_is_lowest(strategy: Strategy) -> None:
-    advice = advised(draw(6), strategy)
+def test_the_mean_is_put_where_the_function_is_lowest() -> None:
+    advice = advised(draw(6), MIDDLE)
     centre = np.array([0.5] * 3)
     lowest_in_reach = centre + (LOWEST - centre) * min(
         1.0, REACH * np.sqrt(3) * SIGMA / np.linalg.norm(LOWEST - centre)
@@ -67,12 +64,13 @@ def test_the_mean_is_put_where_the_function_is_lowest(strategy: Strategy) -> Non
 @pytest.mark.parametrize("start", [(0.5, 0.5, 0.5), (0.02, 0.98, 0.5), (1e-9, 1e-9, 1e-9)])
 @pytest.mark.parametrize("slope", [1.0, -1.0])
 def test_the_mean_stays_within_reach_and_in_the_cube(start: Point, slope: float) -> None:
-    strategy = Strategy(start, SIGMA, 6, partial(chained, 1))
+    search = Search(SearchPlan(method="plain", seed=1, sigma0=SIGMA, start=start), 6)
     for _ in range(5):  # no sphere any more
-        strategy.tell([bowl(point) for point in strategy.ask()])
-    advice = advised(draw(6, lambda point: slope * float(point.sum())), strategy)
+        search.tell(evaluated(search, score=lambda point: bowl(np.array(point))))
+    where = search.distribution
+    advice = advised(draw(6, lambda point: slope * float(point.sum())), where)
     assert all(0 <= u <= 1 for u in advice.centre)
-    assert 0 < whitened(advice.centre, strategy) <= REACH * np.sqrt(3) * (1 + 1e-9)
+    assert 0 < whitened(advice.centre, where) <= REACH * np.sqrt(3) * (1 + 1e-9)
 
 
 # Followed

@@ -50,9 +50,8 @@ def near(points: Array) -> Array:
 
 def lowest(model: Surrogate, allowed: Callable[[Array], Array] = near) -> Array:
     dimension = model.points.shape[1]
-    return minimum(
-        model, np.concatenate([np.zeros((1, dimension)), model.points[-8:]]), allowed, 0.3
-    )
+    starts = np.concatenate([np.zeros((1, dimension)), model.points[-8:]])
+    return minimum(model, starts, allowed)
 
 
 # What it finds
