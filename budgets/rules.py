@@ -202,9 +202,11 @@ def patience(state: RunState) -> Fired | None:
     It fires between generations, never after the last. After an override it waits for N more.
     """
     limits, last = state.plan.thresholds, len(state.completed) - 1
-    count, measured = limits.patience_generations, [g for g in state.completed if g.healthy]
-    goes_on = state.current is None and state.finished < state.plan.resolved.generations
-    if count is None or len(measured) <= count or not goes_on:
+    count, is_between = limits.patience_generations, state.current is None
+    if count is None or not is_between or state.finished == state.plan.resolved.generations:
+        return None
+    measured = [generation for generation in state.completed if generation.healthy]
+    if len(measured) <= count:
         return None
     means = [fmean(generation.healthy) for generation in measured]
     baseline = noise(state.plan.calibration)

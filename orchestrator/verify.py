@@ -6,21 +6,17 @@ again by the functions of its loop, on the state of the records before it, and c
 
 import errno
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isclose
 from pathlib import Path
 
-from pydantic import BaseModel
-
-from budgets.events import ComparisonAsked, Decided, GenerationAsked, Reserved, Settled
+from budgets.events import ComparisonAsked, Decided, Event, GenerationAsked, Reserved, Settled
 from budgets.failure_causes import was_given_up
-from budgets.ledger import LEDGER, LedgerCorruptError, Reader, Record
+from budgets.ledger import LEDGER, LedgerCorruptError, Reader
 from budgets.schedule import next_action
 from budgets.state import ImpossibleEventError, RunState, apply, begin
 from budgets.verdict import decide
-from orchestrator.execution.api import SUMMARY, Outcome
-from orchestrator.execution.api import read as read_file
+from orchestrator.execution.api import SUMMARY, Outcome, read
 from orchestrator.plan.comparisons import due, evaluation_seeds
 from orchestrator.records.runs import ReplayError, is_there
 from orchestrator.run.loop import attempt_id, judged, settled
@@ -53,88 +49,82 @@ def verify(directory: Path) -> Verification:
         if reader.torn or not records:
             raise DivergedError(f"{path}: record {len(records)} is unfinished")
         found.records, found.head = len(records), records[-1].digest
-        _replay(directory, records, found)
+        state = begin(records[0])
+        for record in records[1:]:
+            try:
+                _check(directory, state, record.event, found)
+            except LookupError:  # of an unknown batch, which `apply` refuses
+                apply(state, record)
+                raise
+            except DivergedError as error:
+                place = f"record {record.seq} at byte {record.offset} ({record.event.kind})"
+                raise DivergedError(f"{place} {error}") from None
+            apply(state, record)
+        if state.plan.search is not None:
+            search = Search(state.plan.search, state.plan.resolved.population)
+            search.replay(state.generations, with_models=True)
     except (LedgerCorruptError, ImpossibleEventError, ReplayError, DivergedError) as error:
         found.divergence = str(error)
     return found
 
 
-def _replay(directory: Path, records: Sequence[Record], found: Verification) -> None:
-    """Make each record again from those before it. Raises at the first that differs."""
-    state = begin(records[0])
-    for record in records[1:]:
-        try:
-            _check(state, record.event)
-            if isinstance(record.event, Settled):
-                if _has_file(directory, state, record.event):
-                    found.files += 1
-                else:
-                    found.without_files += 1
-        except LookupError:  # of an unknown batch, which `apply` refuses
-            apply(state, record)
-            raise
-        except DivergedError as error:
-            raise DivergedError(f"record {record.seq} at byte {record.offset} {error}") from None
-        apply(state, record)
-    if state.plan.search is not None:
-        search = Search(state.plan.search, state.plan.resolved.population)
-        search.replay(state.generations, with_models=True)
+def _check(directory: Path, state: RunState, event: Event, found: Verification) -> None:
+    """Raise DivergedError if the loop would not have recorded this event. Counts files."""
+    own = _own(directory, state, event)
+    if isinstance(event, Settled):
+        found.files += own is not None
+        found.without_files += own is None
+    elif own is None:
+        raise DivergedError("is not due")
+    for name, ours in own or ():
+        theirs = getattr(event, name)
+        is_close = False
+        if isinstance(event, Decided) and {type(ours), type(theirs)} == {float}:
+            is_close = isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-12)  # another processor's
+        if ours != theirs and not is_close:
+            raise DivergedError(f"has {name} {theirs} instead of {ours}")
 
 
-def _check(state: RunState, event: object) -> None:
-    """Raise DivergedError if the loop would not have recorded this event."""
+def _own(  # noqa: PLR0911 - one a kind
+    directory: Path, state: RunState, event: Event
+) -> Event | None:
+    """Return what the loop would have recorded; None: nothing of that kind, or no file tells."""
     plan = state.plan
     match event:
         case GenerationAsked():
-            if event.seeds != (seeds := evaluation_seeds(plan, event.generation)):
-                raise DivergedError(
-                    f"evaluates generation {event.generation} on seeds {event.seeds}, "
-                    f"instead of {seeds}"
-                )
-            if plan.campaign and set(event.points) != {plan.space.baseline}:
-                raise DivergedError("evaluates a condition at another point than the plan's")
+            points = (plan.space.baseline,) * len(event.points) if plan.campaign else event.points
+            seeds = evaluation_seeds(plan, event.generation)
+            return event.model_copy(update={"seeds": seeds, "points": points})
         case ComparisonAsked():
-            wanted, name = due(state), event.comparison
-            if wanted is None or wanted.comparison != name:
-                raise DivergedError(f"asks for the {name} comparison, which is not due")
-            _compare(f"asks for the {name} comparison with", event, wanted)
+            return due(state)
         case Reserved():
             cost = state.batch(event).configurations[event.candidate].cost_factor
-            worst_ms = plan.limits.stretched(cost).reserve_ms
-            if worst_ms != event.reserve_ms:
-                raise DivergedError(
-                    f"sets {event.reserve_ms} ms aside, its limits allow {worst_ms}"
-                )
+            reserve_ms = plan.limits.stretched(cost).reserve_ms
+            return event.model_copy(update={"reserve_ms": reserve_ms})
+        case Settled():
+            return _by_its_file(directory, state, event)
         case Decided():
             if next_action(state) != "decide":
-                raise DivergedError("decides before everything planned is settled")
+                return None
             fired, own = decide(state)
-            _compare("decides", event, own)
             if missing := [rule.rule for rule in fired if rule not in state.fired]:
-                raise DivergedError(f"decides, and {missing[0]} has not fired")
+                raise DivergedError(f"is recorded, and {missing[0]} has not fired")
+            return own
+    return event
 
 
-def _has_file(directory: Path, state: RunState, event: Settled) -> bool:
-    """Return whether the attempt's own file is there. Raises DivergedError if it differs."""
+def _by_its_file(directory: Path, state: RunState, event: Settled) -> Settled | None:
+    """Return how the attempt's own file ends it; None without one.
+
+    A file that came too late for a given-up attempt, or whose failure was excused, says nothing.
+    """
     file = directory / "eval" / event.place / SUMMARY
-    outcome, given_up = read_file(Outcome, file), was_given_up(event.status, event.cause)
+    outcome, given_up = read(Outcome, file), was_given_up(event.status, event.cause)
     is_own = outcome is not None and outcome.attempt_id == attempt_id(state, event)
     if outcome is None or (not is_own and given_up):
-        return False
+        return None
     if not is_own:  # it was settled by a file of that name, under another plan
         raise DivergedError(f"is of an attempt, and {file} of another")
     end = judged(state, settled(event, outcome, recovered=event.recovered))
     is_its_end = was_given_up(end.status, end.cause) and end.seconds == event.seconds
-    if not given_up or is_its_end:  # else it was excused, or came too late
-        _compare(f"differs from {file}:", event, end)
-    return True
-
-
-def _compare(what: str, recorded: BaseModel, own: BaseModel) -> None:
-    for name, ours in recorded:
-        theirs = getattr(own, name)
-        is_close = False
-        if isinstance(recorded, Decided) and {type(ours), type(theirs)} == {float}:
-            is_close = isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-12)  # another processor's
-        if ours != theirs and not is_close:
-            raise DivergedError(f"{what} {name} {ours} instead of {theirs}")
+    return end if not given_up or is_its_end else event
