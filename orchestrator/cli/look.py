@@ -74,7 +74,7 @@ def _watch(directory: Path) -> None:
     known = ""
     output = select.poll()
     output.register(sys.stdout.fileno(), 0)  # errors, such as a reader that has gone
-    views = looks(directory, brief=on_screen)
+    views = looks(directory)
     with Screen() if on_screen else nullcontext() as screen:
         while True:
             began = process_time()

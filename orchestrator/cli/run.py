@@ -127,7 +127,7 @@ class Output:
     def observe(self, state: RunState, event: Event) -> None:
         """Print the line of a new record, if it has one."""
         view = Run(state, datetime.now(UTC))
-        if line := line_of(view, event, brief=self._viewer is not None):
+        if line := line_of(view, event):
             self.say(line)
 
     def look(self, run: RunInHand) -> None:

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from budgets.events import Settled
 from budgets.formatting import printable
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
     from orchestrator.look.page import Page
 
-LEVEL = 0.05
-"""How often the interval of `Result.value` misses the true mean."""
-
 
 class Estimate(NamedTuple):
     """A mean over seeds, and the interval that holds the true one with 95 % confidence."""
@@ -34,11 +31,6 @@ class Estimate(NamedTuple):
     low: float | None  # None: of one seed
     high: float | None
     seeds: int
-
-    def __str__(self) -> str:
-        if self.low is None or self.high is None:
-            return f"{self.mean:.6g}"
-        return f"{self.mean:.6g} ({self.low:.6g} to {self.high:.6g})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,7 +59,8 @@ class Result:
     @property
     def recommendation(self) -> dict[str, float] | None:
         """The knobs that are recommended; None before a generation is told, and after a No-Go."""
-        return self._knobs(recommendation(self.run.state))
+        point = recommendation(self.run.state)
+        return point and self.run.plan.space.decode(point)
 
     @property
     def best(self) -> dict[str, float] | None:
@@ -75,7 +68,8 @@ class Result:
 
         Never those of the best score that was seen, which is selected for its noise.
         """
-        return self._knobs(best_point(self.run.state, compared=True))
+        point = best_point(self.run.state, compared=True)
+        return point and self.run.plan.space.decode(point)
 
     @property
     def value(self) -> Estimate | None:
@@ -83,7 +77,7 @@ class Result:
         scores = list(winner_scores(self.run.state).values())
         if not scores:
             return None
-        low, high = interval(scores, LEVEL) or (None, None)
+        low, high = interval(scores, 0.05) or (None, None)
         return Estimate(sum(scores) / len(scores), low, high, len(scores))
 
     @property
@@ -99,14 +93,18 @@ class Result:
     def table(self) -> "pd.DataFrame":
         """Return a row an attempt, with its knobs as `knob.NAME`, its metrics as `metric.NAME`.
 
-        `comparison` is empty for the search. Raises ImportError without pandas.
+        `comparison` is empty for the search. Raises ImportError without pandas (extra `[frames]`).
         """
+        import pandas as pd
+
         rows = export_rows(self.run.state)
-        return _pandas().DataFrame(rows, columns=columns_of(rows))
+        return pd.DataFrame(rows, columns=columns_of(rows))
 
     def generations(self) -> "pd.DataFrame":
         """Return a row a generation. Raises ImportError without pandas."""
-        return _pandas().DataFrame(map(asdict, self.run.generations))
+        import pandas as pd
+
+        return pd.DataFrame(map(asdict, self.run.generations))
 
     def report(self) -> "Page":
         """Return the whole report, which shows itself in a notebook; `save(path)` writes it."""
@@ -121,22 +119,11 @@ class Result:
             raise ValueError(f"plot: expected one of {', '.join(every)}, got {name!r}")
         return every[name]
 
-    def _knobs(self, point: tuple[float, ...] | None) -> dict[str, float] | None:
-        return None if point is None else self.run.plan.space.decode(point)
-
     def __repr__(self) -> str:
         return printable("\n".join([self.run.plan.run_id, *answer(self.run).lines()]))
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(repr(self))}</pre>"
-
-
-def _pandas() -> Any:
-    try:
-        import pandas
-    except ImportError:
-        raise ImportError("frames need pandas: pip install 'cmaes-orchestrator[frames]'") from None
-    return pandas
 
 
 def load(run: str | Path, *, runs_dir: str | Path = runs.RUNS_DIR) -> Result:

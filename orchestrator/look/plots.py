@@ -1,4 +1,4 @@
-"""Four plots of a run with matplotlib, as SVG for a page and as PNG, PDF or SVG for a paper.
+"""Three plots of a run with matplotlib, as SVG for a page and as PNG, PDF or SVG for a paper.
 
 A plot is a function that paints on an empty figure and returns its title and how to read it, or
 None where the run has nothing to show in it. The colours are those of Okabe and Ito, which
@@ -12,24 +12,22 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from math import ceil, isfinite, nan
 from pathlib import Path
 from statistics import fmean, quantiles
 from typing import Any
 
+from budgets.events import Settled
 from budgets.formatting import better_when, printable
 from budgets.stats import interval
-from budgets.verdict import mean_score
 from orchestrator.look.files import Curve, curve
-from orchestrator.look.run import Attempt, Run
+from orchestrator.look.run import Run
 
 INK = "#1b1f24"
 GREY, BLUE, SKY, GREEN = "#808080", "#0072b2", "#56b4e9", "#009e73"
 ORANGE, RED, PURPLE = "#e69f00", "#d55e00", "#cc79a7"
 WIDTH, FONT = 6.4, 9.0  # of a drawing, in inches; of its text, in points
 MOST_KNOBS = 12  # charts of them
-MOST_BINS, BIN = 8, 4  # means over a knob's range; candidates in one, at least
 MOST_CURVES = 6  # of losses
 
 _INKED = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
@@ -141,9 +139,9 @@ def _limits(values: Iterable[float | None], must: Iterable[float | None] = ()) -
     return low - room, high + room
 
 
-def _searched(run: Run) -> list[Attempt]:
-    over = [one for one in run.attempts if one.settled is not None and one.settled.final]
-    return [one for one in over if run.is_search and one.reserved.comparison is None]
+def _searched(run: Run) -> list[Settled]:
+    ends = run.state.ends() if run.is_search else ()
+    return [end for end in ends if end.final and end.comparison is None]
 
 
 # Scores
@@ -172,7 +170,7 @@ def _scores(run: Run, canvas: Any) -> Texts | None:
     for each in (axes, *right) if band else ():
         each.axhspan(*band, color=INK, alpha=0.13, lw=0, label="± 2 sd of the noise")
         each.axhline(fmean(band), color=INK, lw=1, label=f"baseline {fmean(band):.4g}")
-    x = [one.reserved.generation for one in own]
+    x = [one.generation for one in own]
     _dots(axes, x, [one.score for one in own])
     failed = [at for at, one in zip(x, own, strict=True) if one.score is None]
     if failed:
@@ -211,85 +209,35 @@ def _fresh(axes: Any, fresh: Sequence[tuple[str, bool, list[float]]]) -> None:
 # Knobs
 
 
-def _of_knobs(
-    run: Run, canvas: Any, sizes: Sequence[float], paint: Callable[[Any, int], None]
-) -> str:
-    """Draw a chart for each knob, of those with the largest sizes; return a note on the rest."""
-    shown = sorted(range(len(sizes)), key=lambda place: -sizes[place])[:MOST_KNOBS]
-    rows = ceil(len(shown) / 3)
-    canvas.set_figheight(0.5 + 1.65 * rows)
-    for at, place in enumerate(shown, 1):
-        paint(canvas.add_subplot(rows, 3, at, title=_line(run.knobs[place].name)), place)
-    left = len(sizes) - len(shown)
-    return f" Not shown: {left} knobs that matter or move less." * bool(left)
-
-
-def _show_range(axes: Any, side: str, run: Run, place: int) -> None:
-    """Make an axis, `x` or `y`, the range of a knob; mark its baseline and what is recommended."""
-    knob, scale = run.knobs[place], run.plan.space.knobs[place]
-    mark = axes.axvline if side == "x" else axes.axhline
-    mark(knob.baseline_unit, color=INK, lw=1, ls="--", label="baseline")
-    if knob.recommended_unit is not None:
-        mark(knob.recommended_unit, color=ORANGE, ls="-.", label="recommended")
-    ticks = {f"{scale.decode(unit):.3g}": unit for unit in (0.5, 1.0, 0.0)}
-    shown = {"ticks": list(ticks.values()), "ticklabels": list(ticks), "lim": (-0.04, 1.04)}
-    axes.set(**{f"{side}{name}": value for name, value in shown.items()})
-
-
 def _paths(run: Run, canvas: Any) -> Texts | None:
     own = _searched(run)
     if not own:
         return None
-    at = [one.reserved.generation for one in own]
+    at = [one.generation for one in own]
+    points = [run.state.batch(one).configurations[one.candidate].point for one in own]
     told = [one.told for one in run.state.completed if one.told is not None]
     x = [one.generation for one in told]
     last = told[-1].mean if told else [one.baseline_unit for one in run.knobs]
-
-    def paint(axes: Any, place: int) -> None:
-        _dots(axes, at, [one.configuration.point[place] for one in own])
-        _series(axes, x, [one.mean[place] for one in told], "mean point")
-        _show_range(axes, "y", run, place)
-
     moved = [abs(unit - one.baseline_unit) for unit, one in zip(last, run.knobs, strict=True)]
+    shown = sorted(range(len(moved)), key=lambda place: -moved[place])[:MOST_KNOBS]
+    rows, left = ceil(len(shown) / 3), len(moved) - len(shown)
+    canvas.set_figheight(0.5 + 1.65 * rows)
+    for at_chart, place in enumerate(shown, 1):
+        knob, scale = run.knobs[place], run.plan.space.knobs[place]
+        axes = canvas.add_subplot(rows, 3, at_chart, title=_line(knob.name))
+        _dots(axes, at, [point[place] for point in points])
+        _series(axes, x, [one.mean[place] for one in told], "mean point")
+        axes.axhline(knob.baseline_unit, color=INK, lw=1, ls="--", label="baseline")
+        if knob.recommended_unit is not None:
+            axes.axhline(knob.recommended_unit, color=ORANGE, ls="-.", label="recommended")
+        ticks = [0.5, 1.0, 0.0]
+        names = [f"{scale.decode(unit):.3g}" for unit in ticks]
+        axes.set(yticks=ticks, yticklabels=names, ylim=(-0.04, 1.04))
     return "Path of each knob", (
         "The line is the mean of the search distribution. Where evaluations close in on a value "
         "away from the baseline, something is found; where they stay scattered, it is not."
-        + _of_knobs(run, canvas, moved, paint)
-    )
-
-
-def _marginals(run: Run, canvas: Any) -> Texts | None:
-    from numpy import array_split
-
-    samples = [
-        (point, score - mean)
-        for generation in (run.state.completed if run.is_search else ())
-        if (mean := mean_score(generation)) is not None
-        for point, score in zip(generation.points, generation.scores(), strict=True)
-        if score is not None
-    ]
-    if not samples:
-        return None
-    bins = max(1, min(MOST_BINS, len(samples) // BIN))
-    means = []
-    for place in range(len(run.knobs)):
-        own = sorted((point[place], more) for point, more in samples)
-        means.append([chunk.mean(0) for chunk in array_split(own, bins)])
-    heights = [[mean for _, mean in own] for own in means]
-    high = max(map(abs, _limits((more for _, more in samples), chain(*heights))))
-
-    def paint(axes: Any, place: int) -> None:
-        _dots(axes, [point[place] for point, _ in samples], [more for _, more in samples])
-        axes.axhline(0, color=INK, lw=0.8)
-        axes.plot(*zip(*means[place], strict=True), "D-", ms=4, color=BLUE, label="mean")
-        axes.set_ylim(-high, high)
-        _show_range(axes, "x", run, place)
-
-    return "Scores over each knob", (
-        f"Scores less their generation's mean, {better_when(run.plan.direction)}; each diamond is "
-        "the mean of equally many candidates. This is not an experiment: knobs move together "
-        "(`check knobs` is one)."
-        + _of_knobs(run, canvas, [max(own) - min(own) for own in heights], paint)
+        + f" Not shown: {left} knobs that moved less."
+        * bool(left)
     )
 
 
@@ -318,12 +266,13 @@ def _curves(run: Run) -> Iterator[tuple[str, Curve]]:
         return
     names = {"reference": "baseline", "winner": "winner", None: "best of the search"}
     places = dict[str, str]()
-    healthy = (one for one in run.attempts if one.score is not None)
+    healthy = (one for one in run.state.ends() if one.score is not None)
     for one in sorted(healthy, key=lambda one: run.plan.sign * (one.score or 0.0)):
-        kind = one.reserved.comparison
-        name = names.get(kind) if run.is_search else one.configuration.name or "baseline"
-        if name is not None and (name != "winner" or one.reserved.candidate == 0):
-            places.setdefault(name, one.place)
+        name = names.get(one.comparison)
+        if not run.is_search:
+            name = run.state.batch(one).configurations[one.candidate].name or "baseline"
+        if name is not None and (name != "winner" or one.candidate == 0):
+            places.setdefault(name, f"eval/{one.place}")
     for name, place in list(places.items())[:MOST_CURVES]:
         if found := curve(run.directory, run.state, place):
             yield name, found
@@ -332,6 +281,5 @@ def _curves(run: Run) -> Iterator[tuple[str, Curve]]:
 PLOTS: dict[str, Callable[[Run, Any], Texts | None]] = {
     "scores": _scores,
     "paths": _paths,
-    "marginals": _marginals,
     "losses": _losses,
 }

@@ -1,30 +1,26 @@
 """`Run`: everything that views show of a run, with one definition of each number.
 
 A run is a function of its ledger's records and of the moment. Only `slots` reads other files: the
-heartbeats of running attempts. Times are seconds on the run's clock: its sessions end to end,
-without the breaks between them. Points, and fields named `unit`, are in the unit cube.
+heartbeats of running attempts. Fields named `unit` are in the unit cube.
 """
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from itertools import accumulate
-from math import inf
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
 from budgets import measurements
 from budgets import schedule as schedules
-from budgets.accounts import Account
-from budgets.accounts import Attempt as Recorded
+from budgets.accounts import Account, Attempt
 from budgets.events import Reserved, Settled, Status
 from budgets.failure_causes import Cause, cause_of
-from budgets.plan import Calibration, Configuration, Frozen, Plan
+from budgets.plan import Calibration, Frozen, Plan
 from budgets.rules import Decision, Ruling
 from budgets.schedule import left_to_compare, search_is_over
-from budgets.state import Batch, RunState
+from budgets.state import RunState
 from budgets.stats import Gain, NamedGain
 from budgets.verdict import Findings, best_point, findings, recommendation
 from objectives.space import Knob as Scale
@@ -35,27 +31,6 @@ NEAR = 0.01  # of a knob's range: a value this near to an end counts as at the e
 
 
 # The parts of a run, as plain values
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """One attempt at an evaluation."""
-
-    configuration: Configuration
-    began: float
-    ended: float  # of a running one: the clock's end
-    reserved: Reserved
-    settled: Settled | None  # None while it runs
-
-    @property
-    def place(self) -> str:
-        """Its directory below the run's: `eval/gen_0000/cand_0003/seed_12`."""
-        return f"eval/{self.reserved.place}"
-
-    @property
-    def score(self) -> float | None:
-        """None: it failed, or still runs."""
-        return None if self.settled is None else self.settled.score
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,37 +172,27 @@ class Run:
     @cached_property
     def usage(self) -> dict[str, float]:
         """Device-hours of the slots: useful, wasted without a score, and idle."""
-        seconds = {"useful": 0.0, "wasted": 0.0, "running": 0.0}
-        for one in self.attempts:
-            kind = "running" if one.settled is None else "wasted" if one.score is None else "useful"
-            seconds[kind] += one.ended - one.began
-        sessions = zip(self.state.opened, self.state.accounts.sessions_ms, strict=True)
-        slots = sum(opened.workers * ms for opened, ms in sessions) / 1000
-        seconds["idle"] = max(0.0, slots - sum(seconds.values()))
-        return {kind: seconds[kind] / 3600 for kind in ("useful", "wasted", "idle")}
+        sessions = self.state.accounts.sessions_ms
+        opened = zip(self.state.opened, sessions, strict=True)
+        left_ms = sum(one.workers * ms for one, ms in opened)
+        left_ms -= sum(sessions[a.session] - a.reserved_ms for a in self.state.running_attempts())
+        hours = {"useful": 0.0, "wasted": 0.0}
+        for end in self.state.ends():
+            hours["wasted" if end.score is None else "useful"] += end.seconds / 3600
+        return {**hours, "idle": max(0.0, left_ms / 3.6e6 - sum(hours.values()))}
 
     # Time
 
     @cached_property
     def pace(self) -> schedules.Pace:
-        """Elapsed, remaining, progress, rate, ETA, on track and the plan's accuracy, as of now.
+        """Elapsed, remaining, progress, rate, ETA, on track and accuracy, as of its last record.
 
         While an evaluation is overdue, on track is not claimed: the forecast does not count what
         it takes beyond the expected.
         """
-        is_running = self.standing.kind == "running"
-        found = schedules.pace(self.state, None if is_running or self.is_over else self.now)
-        update: dict[str, object] = {"eta": None} if self.is_over else {}
-        if is_running:
-            since = max(0.0, (self.now - self.last).total_seconds()) / 3600
-            eta = found.eta and max(self.now, found.eta)
-            update = {
-                "elapsed_hours": found.elapsed_hours + since,
-                "eta": eta,
-                "remaining_hours": eta and (eta - self.now).total_seconds() / 3600,
-                "on_track": None if found.on_track and self.overdue else found.on_track,
-            }
-        return found.model_copy(update=update)
+        found = schedules.pace(self.state)
+        is_late = found.on_track and self.overdue
+        return found.model_copy(update={"on_track": None}) if is_late else found
 
     @property
     def overdue(self) -> int:
@@ -261,30 +226,6 @@ class Run:
             planned=planned + self.plan.comparison_evaluations,
         )
 
-    @cached_property
-    def attempts(self) -> tuple[Attempt, ...]:
-        """Every attempt, in the order in which they began."""
-        found = [
-            self._attempt(batch, attempt)
-            for batch in self.state.batches()
-            for attempts in batch.attempts.values()
-            for attempt in attempts
-        ]
-        return tuple(sorted(found, key=lambda one: one.began))
-
-    def _attempt(self, batch: Batch, attempt: Recorded) -> Attempt:
-        """Return one attempt. It ends with its session at the latest."""
-        reserved, end = attempt.reserved, attempt.settled
-        opened_ms, closed_ms = self.edges_ms[attempt.session : attempt.session + 2]
-        began = min(opened_ms + attempt.reserved_ms, closed_ms) / 1000
-        return Attempt(
-            configuration=batch.configurations[reserved.candidate],
-            began=began,
-            ended=min(closed_ms / 1000, began + end.seconds if end else inf),
-            reserved=reserved,
-            settled=end,
-        )
-
     def which(self, place: Reserved | Settled) -> str:
         """An evaluation in words: `generation 3, candidate 2`; `winner, average`; `lr low`."""
         batch, plan = self.state.batch(place), self.plan
@@ -308,22 +249,24 @@ class Run:
         found += [Slot(slot=number) for number in idle]
         return tuple(sorted(found, key=lambda one: one.slot))
 
-    def _busy(self, attempt: Recorded) -> Slot:
+    def _busy(self, attempt: Attempt) -> Slot:
         reserved, said, seconds = attempt.reserved, dict[str, Any](), None
-        one = self._attempt(self.state.batch(reserved), attempt)
+        place, is_now = f"eval/{reserved.place}", attempt.session == len(self.state.opened) - 1
         if self.standing.goes_on and self.directory is not None:
-            said = heartbeat(self.directory, one.place)
-        if self.standing.goes_on and attempt.session == len(self.state.opened) - 1:
+            said = heartbeat(self.directory, place)
+        if self.standing.goes_on and is_now:
             since = (self.now - self.last).total_seconds()
-            seconds = max(0.0, one.ended + since - one.began)
+            began_ms = attempt.reserved_ms - self.state.accounts.sessions_ms[-1]
+            seconds = max(0.0, since - began_ms / 1000)
         expected = schedules.expected_seconds(self.state)
+        own = self.state.batch(reserved).configurations[reserved.candidate]
         fields = {"doing": "running", "seconds": seconds} | said
         return Slot(
             slot=reserved.slot or 0,
             what=self.which(reserved),
-            place=one.place,
+            place=place,
             attempt=reserved.attempt,
-            expected_seconds=expected and expected * one.configuration.cost_factor,
+            expected_seconds=expected and expected * own.cost_factor,
             limit_seconds=reserved.reserve_ms / 1000,
             **fields,
         )
@@ -454,11 +397,6 @@ class Run:
         if self.plan.campaign is None:
             return None
         return measurements.campaign_report(self.state, is_over=self.decision in ("done", "stop"))
-
-    @cached_property
-    def edges_ms(self) -> tuple[int, ...]:
-        """Where each session begins, and where the last one ends."""
-        return (0, *accumulate(self.state.accounts.sessions_ms))
 
 
 def comparison_name(kind: str | None) -> str | None:

@@ -59,12 +59,6 @@ def _verdict(run: Run, _: Figures) -> Iterator[Block]:
         yield plain(follows)
     if run.campaign is not None:
         yield from _conditions(run, run.campaign)
-    elif run.plan.proxy is not None:
-        yield (
-            f"{run.plan.proxy.name}, with a schedule of its own, beside the full "
-            "evaluation of the same candidates on the same seeds. Scores of the two are never "
-            "ranked together."
-        )
     elif run.check is not None:
         yield from _check(run, run.check)
     yield from _gains(run)
@@ -143,20 +137,7 @@ def _scores(run: Run, figures: Figures) -> Iterator[Block]:
         yield f"{scores}{said} A best score proves nothing: it is selected for its noise.".strip()
 
 
-# What was spent
-
-
-def _budget(run: Run, _: Figures) -> Iterator[Block]:
-    usage = run.usage
-    said = text.timing(run.pace)
-    if total := sum(usage.values()):
-        idle, wasted = usage["idle"] / total, usage["wasted"] / total
-        said = f"Time of the slots: {idle:.0%} idle, {wasted:.0%} wasted. {said}"
-    if said:
-        yield said.rstrip()
-
-
-# The knobs and the search
+# The knobs, the evaluations and the plan
 
 
 def _knobs(run: Run, figures: Figures) -> Iterator[Block]:
@@ -176,17 +157,16 @@ def _knobs(run: Run, figures: Figures) -> Iterator[Block]:
     )
     yield from table("Each knob in its range", rows)
     yield from _shown(figures, "paths")
-    yield from _folded("Each knob by the scores of the search", _shown(figures, "marginals"))
 
 
-def _search(run: Run, figures: Figures) -> Iterator[Block]:
+def _evaluations(run: Run, figures: Figures) -> Iterator[Block]:
+    state, usage, said = run.state, run.usage, text.timing(run.pace)
+    if total := sum(usage.values()):
+        idle, wasted = usage["idle"] / total, usage["wasted"] / total
+        said = f"Time of the slots: {idle:.0%} idle, {wasted:.0%} wasted. {said}"
+    if said:
+        yield said.rstrip()
     yield from _shown(figures, "losses")
-    yield "Every attempt as a table; its files are under eval/ in the run's directory:"
-    yield commands(command("export", "table", named(run)))
-
-
-def _failures(run: Run, _: Figures) -> Iterator[Block]:
-    state = run.state
     rows = (
         {
             "cause": plain(kind.what),
@@ -199,11 +179,11 @@ def _failures(run: Run, _: Figures) -> Iterator[Block]:
         for kind in run.failures
     )
     yield from table("Attempts that failed; final: not retried", rows)
-    said = [f"Rule {one}" for one in text.rules(state, state.fired)]
-    said += [f"Override of {one}" for one in text.rules(state, state.overridden)]
-    said += [f"Amendment: {text.amended(one)}" for one in state.amended]
-    if said:
-        yield items(plain(entry) for entry in said)
+    decided = [f"Rule {one}" for one in text.rules(state, state.fired)]
+    decided += [f"Override of {one}" for one in text.rules(state, state.overridden)]
+    decided += [f"Amendment: {text.amended(one)}" for one in state.amended]
+    if decided:
+        yield items(map(plain, decided))
 
 
 def _provenance(run: Run, _: Figures) -> Iterator[Block]:
@@ -212,7 +192,8 @@ def _provenance(run: Run, _: Figures) -> Iterator[Block]:
         f"{run.last:%Y-%m-%d %H:%M:%S} UTC; head `{run.state.head}`; fingerprint of the objective "
         f"`{run.plan.objective_fingerprint}`."
     )
-    yield commands(command("verify", named(run)), *beginning(run))
+    name = named(run)
+    yield commands(command("verify", name), command("export", "table", name), *beginning(run))
     rows = (
         {"what": plain(name), "value": plain(said)}
         for name, said in facts(run).items()
@@ -246,10 +227,8 @@ def facts(run: Run) -> dict[str, str]:
 
 SECTIONS: dict[str, Callable[[Run, Figures], Iterable[Block]]] = {
     "Verdict": _verdict,
-    "Budget": _budget,
     "Scores": _scores,
     "Knobs": _knobs,
-    "Failures, rules and decisions": _failures,
-    "Search and evaluations": _search,
+    "Evaluations": _evaluations,
     "Provenance": _provenance,
 }

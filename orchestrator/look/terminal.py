@@ -36,7 +36,7 @@ from orchestrator.look.sections import SECTIONS, about, page_of
 from orchestrator.records.runs import Tail
 
 WIDEST = 40  # characters of a column about slots
-MOST_SLOTS, MOST_SECTIONS = 16, 5  # lines in `status`; of a report
+MOST_SLOTS, MOST_SECTIONS = 8, 4  # lines in `status`; of a report
 
 LOOK_SECONDS, LOOK_SHARE, LOOK_MOST = 1.0, 0.005, 5.0  # between looks; of a core; at most
 TOGETHER_SECONDS, ABOVE = 0.1, 3  # lines within so long are printed at once; that stay visible
@@ -47,12 +47,12 @@ PIPE_BYTES = 1 << 16
 # How a run stands
 
 
-def status_lines(run: Run, most_slots: int = MOST_SLOTS) -> Iterator[str]:
+def status_lines(run: Run) -> Iterator[str]:
     """Yield how the run stands: the answers of its report, and what its slots do."""
     yield f"{run.plan.run_id}, {about(run)}: {run.standing.whose}"
     yield from answer(run).lines()
     if run.standing.kind == "running":
-        yield from (f"  {line}" for line in slot_lines(run.slots, most_slots))
+        yield from (f"  {line}" for line in slot_lines(run.slots, MOST_SLOTS))
     yield f"Files: {run.directory}"
 
 
@@ -101,24 +101,18 @@ def _cells(slot: Slot) -> tuple[str, str, str, str]:
 # A line for each record
 
 
-def line_of(  # noqa: PLR0911 - a case a record
-    run: Run, event: events.Event, *, brief: bool = False
-) -> str | None:
-    """Return what a record says; None where another line says it.
-
-    `brief` leaves out what a picture shows: healthy evaluations, what is spent, and the pace.
-    """
+def line_of(run: Run, event: events.Event) -> str | None:  # noqa: PLR0911 - a case a record
+    """Return what a record says; None where another line says it."""
     match event:
         case events.Settled():
-            return None if brief and event.score is not None else _evaluation(run, event)
+            return _evaluation(run, event)
         case events.GenerationTold():
             own = next(one for one in run.generations if one.number == event.generation)
             baseline = "" if run.baseline is None else f", baseline {number(run.baseline.mean)}"
             said = f"Generation {own.number} ({own.number + 1} of {run.plan.resolved.generations})"
             said += f": best {number(own.best)}, mean {number(own.mean)}{baseline}, {own.failed} "
             said += f"failed, step size {event.sigma:.3g}."
-            spent = f"\n  Spent: {'; '.join(text.balances(run))}.\n  {text.pace_line(run)}"
-            return said if brief else said + spent
+            return f"{said}\n  Spent: {'; '.join(text.balances(run))}.\n  {text.pace_line(run)}"
         case events.ComparisonAsked():
             names = listed((one.name for one in event.configurations), 6)
             name, count = comparison_name(event.comparison), sum(map(len, event.seeds))
@@ -159,18 +153,18 @@ def _evaluation(run: Run, event: events.Settled) -> str:
 # Following a run
 
 
-def looks(directory: Path, *, brief: bool = False) -> Iterator[tuple[list[str], Run]]:
+def looks(directory: Path, *, with_lines: bool = True) -> Iterator[tuple[list[str], Run]]:
     """Yield the new lines since the look before, and the run; the first look has no lines.
 
-    `brief` as in `line_of`. Raises as `Tail.news` does, and ValueError without a whole record.
+    Raises as `Tail.news` does, and ValueError without a whole record.
     """
     tail = Tail(directory)
     while True:
         now, is_news, lines = datetime.now(UTC), True, list[str]()
         for record in tail.news():
             is_news = is_news and record.seq > 0  # else the ledger is read from its beginning
-            if is_news and tail.state:
-                line = line_of(Run(tail.state, now, directory), record.event, brief=brief)
+            if with_lines and is_news and tail.state:
+                line = line_of(Run(tail.state, now, directory), record.event)
                 lines += [line] if line else []
         if tail.state is None or tail.is_gone:
             raise ValueError(f"{directory / LEDGER} holds no whole record")
@@ -188,7 +182,7 @@ def pause(began: float) -> float:
 
 def picture(console: Console, seen: Run, height: int) -> SegmentLines:
     """Return how a run stands, folded to the console and cut to so many lines."""
-    said = "\n".join(printable(line).replace("\n", " ") for line in status_lines(seen, 8))
+    said = "\n".join(printable(line).replace("\n", " ") for line in status_lines(seen))
     return SegmentLines(console.render_lines(Text(said), pad=False)[:height], new_lines=True)
 
 
@@ -267,10 +261,11 @@ def main() -> None:
             *lines, rest = (rest + (data or b"")).split(b"\n")
             for line in map(os.fsdecode, lines):
                 if line.startswith(SHOW):
-                    looked = looks(Path(line.removeprefix(SHOW)), brief=True)
+                    # its lines come through the pipe
+                    looked = looks(Path(line.removeprefix(SHOW)), with_lines=False)
                 else:
                     said.append(line)
-            _, run = next(looked)  # its lines come through the pipe
+            _, run = next(looked)
             screen.show(said, run)
             seconds = pause(began)
 

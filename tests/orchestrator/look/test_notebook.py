@@ -1,18 +1,7 @@
 """A run in a notebook: its tables are the run's, whatever stands in the ledger."""
 
-import sys
-
-import pytest
-
-from orchestrator import load
 from orchestrator.look.notebook import Result
-from tests.orchestrator.look.golden import GOLDEN, golden
-
-
-def test_without_pandas_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match=r"cmaes-orchestrator\[frames\]"):
-        load(GOLDEN / "go").table()
+from tests.orchestrator.look.golden import golden
 
 
 def test_a_notebook_shows_the_answers_and_no_markup_of_a_ledger() -> None:

@@ -28,7 +28,7 @@ NOW = datetime(2026, 11, 24, tzinfo=UTC)
 SHOWN = {  # a run of each kind
     "all_failed": "scores paths",
     **dict.fromkeys(("campaign", "space_check"), ""),
-    **dict.fromkeys(("statuses", "phase2"), "scores paths marginals"),
+    **dict.fromkeys(("statuses", "phase2"), "scores paths"),
 }
 
 
@@ -92,15 +92,14 @@ def test_huge_scores_hide_nothing_and_break_nothing(tmp_path: Path) -> None:
         event["score"] = 1e100 * (-1) ** at
     (tmp_path / LEDGER).write_bytes(sealed(lines))
     found = drawn(Run(fold(read(tmp_path / LEDGER)), NOW))
-    assert {"scores", "paths", "marginals"} <= set(found)
+    assert {"scores", "paths"} <= set(found)
 
 
 def test_of_many_knobs_those_that_matter_are_drawn(tmp_path: Path) -> None:
     run = searched(tmp_path, 40, "target")
     found, names = drawn(run), {knob.name for knob in run.knobs}
-    for name in ("paths", "marginals"):
-        assert len(names & set(texts(found[name]))) == 12
-        assert "28" in found[name].caption
+    assert len(names & set(texts(found["paths"]))) == 12
+    assert "28" in found["paths"].caption
 
 
 def test_matplotlib_is_there_only_when_something_is_drawn() -> None:

@@ -41,7 +41,8 @@ def test_what_slots_did_adds_up(name: str) -> None:
     for run in moments(name):
         sessions = zip(run.state.accounts.sessions_ms, run.state.opened, strict=True)
         there = sum(ms * opened.workers for ms, opened in sessions) / 3.6e6
-        running = sum(one.ended - one.began for one in run.attempts if one.settled is None) / 3600
+        ends, holds = run.state.accounts.sessions_ms, run.state.running_attempts()
+        running = sum(ends[one.session] - one.reserved_ms for one in holds) / 3.6e6
         assert sum(run.usage.values()) + running == pytest.approx(there)
 
 
@@ -49,8 +50,8 @@ def test_what_slots_did_adds_up(name: str) -> None:
 def test_a_slot_does_one_thing_for_as_long_as_it_is_in_flight(name: str) -> None:
     for run in moments(name):
         busy = [slot for slot in run.slots if slot.doing != "idle"]
-        in_flight = {one.place: one for one in run.attempts if one.settled is None}
-        assert {slot.place for slot in busy} == in_flight.keys()
+        in_flight = {f"eval/{one.reserved.place}" for one in run.state.running_attempts()}
+        assert {slot.place for slot in busy} == in_flight
         assert len({slot.slot for slot in run.slots}) == len(run.slots)
         assert all(slot.seconds is None or slot.seconds > 0.9 for slot in run.slots)
 
@@ -73,10 +74,8 @@ def _pipe(path: Path) -> None:
 def test_a_heartbeat_is_believed_as_far_as_it_can_be(
     spoil: Callable[[Path], None] | None, tmp_path: Path
 ) -> None:
-    run = next(
-        run for run in moments("go", tmp_path) if any(one.settled is None for one in run.attempts)
-    )
-    place = tmp_path / next(one.place for one in run.attempts if one.settled is None)
+    run = next(run for run in moments("go", tmp_path) if run.state.running_attempts())
+    place = tmp_path / "eval" / run.state.running_attempts()[0].reserved.place
     place.mkdir(parents=True)
     (place / STARTED).write_text('{"device": "' + "a" * 500 + '"}')
     (place / METRICS).write_bytes(b"\n".join([b"x" * files.HEARTBEAT_BYTES, *BEATS, b'{"st']))
@@ -93,13 +92,13 @@ def test_a_heartbeat_is_believed_as_far_as_it_can_be(
 
 def test_curves_are_bounded_and_drawn_as_far_as_they_can_be_read(tmp_path: Path) -> None:
     run = Run(load_state(GOLDEN / "go"), datetime.now(UTC), tmp_path)
-    for at, one in enumerate(run.attempts):
-        place = tmp_path / one.place
+    for at, one in enumerate(run.state.ends()):
+        place = tmp_path / "eval" / one.place
         place.mkdir(parents=True)
         losses = [[3 - step / 50, 10.0 ** (step % 99), "nan"][at % 3] for step in range(1001)]
         beats = [orjson.dumps({"step": step, "loss": loss}) for step, loss in enumerate(losses)]
         (place / METRICS).write_bytes(b"\n".join(beats))
-        curve = files.curve(tmp_path, run.state, one.place)
+        curve = files.curve(tmp_path, run.state, f"eval/{one.place}")
         assert curve is None or (curve[0][-1] == 1000 and len(curve[0]) <= files.CURVE_POINTS)
         assert (curve is None) == (at % 3 == 2)
     assert drawings(run)["losses"].file("png")
