@@ -60,7 +60,7 @@ class Result:
     def recommendation(self) -> dict[str, float] | None:
         """The knobs that are recommended; None before a generation is told, and after a No-Go."""
         point = recommendation(self.run.state)
-        return point and self.run.plan.space.decode(point)
+        return self.run.plan.space.decode(point) if point else None
 
     @property
     def best(self) -> dict[str, float] | None:
@@ -69,7 +69,7 @@ class Result:
         Never those of the best score that was seen, which is selected for its noise.
         """
         point = best_point(self.run.state, compared=True)
-        return point and self.run.plan.space.decode(point)
+        return self.run.plan.space.decode(point) if point else None
 
     @property
     def value(self) -> Estimate | None:
