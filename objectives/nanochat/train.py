@@ -38,11 +38,7 @@ MAD = 1.4826  # median absolute deviations in a normal's standard deviation
 
 
 def batches(
-    corpus: Corpus,
-    config: NanochatConfig,
-    left: range,
-    generator: torch.Generator,
-    device: torch.device,
+    tokens: np.ndarray, config: NanochatConfig, left: range, seed: int, device: torch.device
 ) -> Iterator[Tensor]:
     """Yield token ids (micro-batch, sequence, token + 1) of every step that is `left`.
 
@@ -50,21 +46,20 @@ def batches(
     effective batch is cut into micro-batches changes nothing of what is read.
     """
     cut = (config.gradient_accumulation_steps, config.micro_batch_size)
-    last = len(corpus.train) - config.sequence_len
+    last, generator = len(tokens) - config.sequence_len, _generator(seed, "data", "cpu")
     for first in range(0, left.stop, CHUNK):
         steps = min(CHUNK, left.stop - first)
         starts = torch.randint(last, (steps, math.prod(cut)), generator=generator)
         if first + steps > left.start:
-            chunk = _tensor(_windows(corpus.train, starts.numpy(), config), device)
-            yield from chunk.view(steps, *cut, -1)[max(0, left.start - first) :]
+            chunk = _windows(tokens, starts.numpy(), config, device).view(steps, *cut, -1)
+            yield from chunk[max(0, left.start - first) :]
 
 
-def _windows(tokens: np.ndarray, starts: np.ndarray, config: NanochatConfig) -> np.ndarray:
-    return tokens[starts[..., None] + np.arange(config.sequence_len + 1)]
-
-
-def _tensor(tokens: np.ndarray, device: torch.device) -> Tensor:
-    return torch.from_numpy(tokens.astype(np.int64)).to(device)
+def _windows(
+    tokens: np.ndarray, starts: np.ndarray, config: NanochatConfig, device: torch.device
+) -> Tensor:
+    found = tokens[starts[..., None] + np.arange(config.sequence_len + 1)]
+    return torch.from_numpy(found.astype(np.int64)).to(device)
 
 
 class Trainer:
@@ -81,17 +76,15 @@ class Trainer:
         # Windows spread over the held-out text, the same for every candidate and seed.
         last = len(corpus.val) - config.sequence_len - 1
         starts = np.linspace(0, last, config.val_windows).astype(np.int64)
-        windows = _windows(corpus.val, starts, config)
-        self.val = _tensor(windows, self.device)  # (window, token + 1)
-        self.val_bytes = windows[:, 1:].size  # of the targets: a token is a byte
+        self.val = _windows(corpus.val, starts, config, self.device)  # (window, token + 1)
         self.noise = _generator(seed, "noise", device)
         self.model = GPT(config, _generator(seed, "init", "cpu"), self.device)
         self.optimizers = setup_optimizer(self.model, config)
         self.losses = self.grad_norms = torch.zeros(0, device=self.device)
 
     def _batches(self) -> Iterator[Tensor]:
-        left, generator = range(self.done, self.steps), _generator(self._seed, "data", "cpu")
-        return batches(self.corpus, self.config, left, generator, self.device)
+        left = range(self.done, self.steps)
+        return batches(self.corpus.train, self.config, left, self._seed, self.device)
 
     def step(self) -> None:
         """One optimiser step. Waits for nothing on the device."""
@@ -104,7 +97,11 @@ class Trainer:
             part = part / self.config.gradient_accumulation_steps
             torch.autograd.backward(part)
             loss += part.detach()
-        self._make_room()
+        if self.done == len(self.losses):  # twice the room
+            more = torch.zeros(min(max(self.done, ROOM), self.steps - self.done)).to(self.device)
+            self.losses, self.grad_norms = (
+                torch.cat((one, more)) for one in (self.losses, self.grad_norms)
+            )
         norm = clip_grad_norm_(self.model.parameters(), self.config.max_grad_norm, foreach=True)
         self.losses[self.done], self.grad_norms[self.done] = loss, norm
         lrm = get_lr_multiplier(self.done, self.steps, self.config)
@@ -115,14 +112,6 @@ class Trainer:
             optimizer.zero_grad()
         self.model.adapt()
         self.done += 1
-
-    def _make_room(self) -> None:
-        """Double the room for losses and norms when it is full."""
-        room = len(self.losses)
-        if self.done >= room:
-            more = torch.zeros(min(max(room, ROOM), self.steps - room), device=self.device)
-            self.losses = torch.cat((self.losses, more))
-            self.grad_norms = torch.cat((self.grad_norms, more))
 
     def require_finite(self, since: int = 0) -> None:
         """Raises DivergedError on a loss from step `since` on that is not finite.
@@ -145,7 +134,7 @@ class Trainer:
             with self._autocast():
                 nats += self.model(part[:, :-1], part[:, 1:]).double() * part[:, 1:].numel()
             alive()
-        return float(nats) / self.val_bytes / math.log(2.0)
+        return float(nats) / self.val[:, 1:].numel() / math.log(2.0)  # a token is a byte
 
     def gpu_memory(self) -> dict[str, float]:
         """Return the peak of the GPU's memory in use and its size; empty on a CPU."""
