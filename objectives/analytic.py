@@ -6,12 +6,10 @@ optimum at 0.5 (even i) or -0.5 (odd i), so z_i = x_i / x_i* and a mixed-up orde
 `available` = a, by default 0.5, the score is (1 - a) + a f(z) / f(0): 1 at the baseline, 1 - a at
 the optimum, and never lower without noise.
 
-Three settings mislead a search. `traps`: so large a share of (seed, point) pairs scores 5 sd too
-low, while on fresh seeds the points are not better than others. `nan_radius`: points near the
-optimum diverge. `effort` other than 1 is a cheaper or longer evaluation of the same function: it
-takes `effort` times the seconds, with 1 / sqrt(effort) of the noise, drawn again. Below 1 the
-optimum is at z = 1 + bias (1 - effort), so a short evaluation may rank points wrongly; above 1
-only a share of every gain is left, `persists` at effort 4.
+With `effort` other than 1 it is a cheaper or longer evaluation of the same function: it takes
+`effort` times the seconds, with 1 / sqrt(effort) of the noise, drawn again. Below 1 the optimum is
+at z = 1 + bias (1 - effort), so a short evaluation may rank points wrongly; above 1 only a share of
+every gain is left, `persists` at effort 4.
 """
 
 import math
@@ -37,7 +35,6 @@ from objectives.settings import Settings
 from objectives.space import Knob, SearchSpace
 
 CLIFF_EDGE = 0.6  # of x0, whose optimum is 0.5
-TRAP_SD = 5.0
 HEARTBEAT_SECONDS = 0.1
 MOST_EFFORT = 4.0
 
@@ -77,11 +74,7 @@ class AnalyticSettings(Settings):
     busy: bool = False
     failure_rate: float = Field(default=0.0, ge=0, le=1)  # share of (seed, point) pairs
 
-    # What can be found, and what misleads a search.
     available: float = _extra(0.5, gt=0, le=0.5)  # relative gain of the optimum over the baseline
-    seed_noise: float = _extra(0.0, ge=0, le=0.1)  # sd of what a seed adds to all points alike
-    traps: float = _extra(0.0, ge=0, le=1)  # share of (seed, point) pairs 5 sd of `noise` too low
-    nan_radius: float | None = _extra(None, gt=0, lt=1)  # rms in z: all diverge near the optimum
 
     # A cheaper or a longer evaluation: `effort` scales its seconds and its noise's variance.
     effort: float = _extra(1.0, gt=0, le=MOST_EFFORT)
@@ -125,8 +118,7 @@ class AnalyticObjective(Objective):
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         """Spend the time, then score.
 
-        Raises DivergedError past the cliff's edge and within `nan_radius`, InjectedError at the
-        `failure_rate`.
+        Raises DivergedError past the cliff's edge, InjectedError at the `failure_rate`.
         """
         settings = self.config
         x = tuple(float(knobs[f"x{i}"]) for i in range(settings.dimension))
@@ -136,41 +128,25 @@ class AnalyticObjective(Objective):
         if self.name == "cliff" and x[0] > CLIFF_EDGE:
             raise DivergedError(f"x0 = {x[0]:.6g} lies past the cliff's edge at {CLIFF_EDGE}")
         noise_free = self._noise_free(x)
-        score = noise_free + self._noise(seed, self._read(x))
+        own = "" if settings.effort == 1.0 else f" at effort {settings.effort}"
+        read = x[:-1] if self.name == "idle" else x  # what changes the score
+        noise = _draws("noise" + own, seed, read).gauss(0.0, settings.noise / settings.effort**0.5)
         return Measurement(
-            score=score, train_seconds=spent, steps=1, metrics={"noise_free_score": noise_free}
+            score=noise_free + noise,
+            train_seconds=spent,
+            steps=1,
+            metrics={"noise_free_score": noise_free},
         )
-
-    def _read(self, x: tuple[float, ...]) -> tuple[float, ...]:
-        """Return the coordinates that change the score."""
-        return x[:-1] if self.name == "idle" else x
 
     def _noise_free(self, x: tuple[float, ...]) -> float:
         settings, function = self.config, FUNCTIONS[self.name]
-        z = tuple(value / (-0.5 if i % 2 else 0.5) for i, value in enumerate(x))
-        read = self._read(z)
-        distance = math.dist(read, (1.0,) * len(read)) / math.sqrt(len(read))
-        if settings.nan_radius is not None and distance < settings.nan_radius:
-            raise DivergedError(f"the optimum is {distance:.3g} away: nearer than nan_radius")
         shift = settings.bias * max(0.0, 1.0 - settings.effort)
-        z = tuple(value - shift for value in z)
+        z = tuple(value / (-0.5 if i % 2 else 0.5) - shift for i, value in enumerate(x))
         share = function(z) / function((0.0,) * len(z))
         score = (1.0 - settings.available) + settings.available * share
         # The share of a gain that is left is linear in the logarithm of the effort, from 1 to 4.
         kept = 1.0 + (settings.persists - 1.0) * math.log2(max(1.0, settings.effort)) / 2.0
         return score + (1.0 - kept) * max(0.0, 1.0 - score)
-
-    def _noise(self, seed: int, read: tuple[float, ...]) -> float:
-        """Return the noise of the seed, the point and a trap. Every effort draws its own."""
-        settings = self.config
-        own = "" if settings.effort == 1.0 else f" at effort {settings.effort}"
-        noise_sd, seed_sd = (
-            sd / math.sqrt(settings.effort) for sd in (settings.noise, settings.seed_noise)
-        )
-        common = _draws("seed" + own, seed, ()).gauss(0.0, seed_sd)
-        noise = _draws("noise" + own, seed, read).gauss(0.0, noise_sd)
-        trapped = _draws("trap" + own, seed, read).random() < settings.traps
-        return common + noise - (TRAP_SD * noise_sd if trapped else 0.0)
 
 
 def _draws(purpose: str, seed: int, x: tuple[float, ...]) -> Random:

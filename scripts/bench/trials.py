@@ -176,18 +176,22 @@ TRIALS = (
     ),
     _nothing("noise 1%", noise=0.01),
     _nothing("noise 2%", noise=0.02),
-    _nothing("noise 0.5%, seeds 2%", noise=0.005, seed_noise=0.02),
+    replace(
+        _nothing("noise 0.5%, seeds 2%", noise=DEFAULT_NOISE), machine=Machine(seed_noise=0.02)
+    ),
     replace(
         _nothing("noise 1%, calibrated as 0.3%", noise=0.01),
         calibrated_on=Machine(noise_factor=0.3),
     ),
-    _nothing(
-        "noise 0.5%, outliers",
-        (NO_GO, RECOMMENDED, SEED_LUCK, PAUSED),
-        noise=0.005,
-        traps=OUTLIERS,
+    replace(
+        _nothing(
+            "noise 0.5%, outliers", (NO_GO, RECOMMENDED, SEED_LUCK, PAUSED), noise=DEFAULT_NOISE
+        ),
+        machine=Machine(traps=OUTLIERS),
     ),
-    _gain(0.02, (*GAIN, RECOMMENDED), "sphere, outliers,", traps=OUTLIERS),
+    replace(
+        _gain(0.02, (*GAIN, RECOMMENDED), "sphere, outliers,"), machine=Machine(traps=OUTLIERS)
+    ),
     replace(
         _gain(0.05, _alone("runaway_time"), "a machine that slows down,"),
         machine=Machine(trouble="slow"),
@@ -196,7 +200,10 @@ TRIALS = (
         _gain(0.05, _alone("infrastructure"), "a device that fails,"),
         machine=Machine(trouble="failing"),
     ),
-    _gain(0.05, _alone("sustained_nan"), "NaNs around the optimum,", nan_radius=0.7),
+    replace(
+        _gain(0.05, _alone("sustained_nan"), "NaNs around the optimum,"),
+        machine=Machine(nan_radius=0.7),
+    ),
     *(
         _gain(
             0.03,

@@ -1,4 +1,4 @@
-"""Analytic objectives: what they promise about optimum, noise, failures, traps and cost."""
+"""Analytic objectives: what they promise about optimum, noise, failures and cost."""
 
 import statistics
 from pathlib import Path
@@ -78,21 +78,12 @@ def test_noise_has_the_standard_deviations_that_are_set() -> None:
     assert sd(objective(noise=0.02)) == pytest.approx(0.02, rel=0.06)
     assert sd(objective("noise")) == pytest.approx(0.01, rel=0.06)
     assert sd(objective(noise=0.02, effort=4.0)) == pytest.approx(0.01, rel=0.06)
-    o = objective(seed_noise=0.05, noise=0.005)
-    assert sd(o) == pytest.approx(0.05, rel=0.06)
-    # a trap is 5 sd deep, in so large a share of the pairs
-    assert sd(objective(noise=0.01, traps=0.1)) == pytest.approx(0.018, rel=0.06)
 
 
 def test_some_points_fail_as_they_are_set_to() -> None:
     assert score(objective("cliff"), (1.2, 1.0)) < 0.52
-    for o, z in (
-        (objective("cliff"), (1.22, 1.0)),
-        (objective(nan_radius=0.3), (1.0, 0.6)),
-        (objective("idle", nan_radius=0.3), (1.0, -2.0)),
-    ):
-        with pytest.raises(DivergedError):
-            score(o, z)
+    with pytest.raises(DivergedError):
+        score(objective("cliff"), (1.22, 1.0))
 
     def fails(seed: int) -> bool:
         try:

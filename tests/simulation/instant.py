@@ -3,7 +3,10 @@
 For hundreds of runs. It writes no files, so a run that died cannot be resumed.
 """
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from random import Random
 from typing import Literal, NamedTuple, Self
 
 import numpy as np
@@ -11,13 +14,14 @@ import numpy as np
 from budgets.events import Status
 from budgets.plan import Devices
 from objectives import registry
-from objectives.api import Context, ObjectiveError
+from objectives.api import Context, DivergedError, ObjectiveError
 from orchestrator.execution import trainer
 from orchestrator.execution.api import Attempt, Outcome
 from orchestrator.execution.devices import make_devices
 from tests.simulation.session import SimulatedClock
 
 STARTUP_SECONDS = 0.1
+TRAP_SD = 5.0
 LOST_SECONDS = 1.0  # until a failing device loses an evaluation
 
 
@@ -36,10 +40,22 @@ class Machine:
     after: tuple[int, int] = (30, 100)
     slower: float = 2.5
     noise_factor: float = 1.0  # on the objective's noise
+    seed_noise: float = 0.0  # standard deviation of what a seed adds to all points alike
+    traps: float = 0.0  # share of (seed, point) pairs that score 5 sd of the noise too low
+    nan_radius: float = 0.0  # rms distance to the optimum below which all diverge
 
     @property
     def slots(self) -> Devices:
         return make_devices(self.devices, "cpu", "simulated")
+
+    def misled(self, knobs: Mapping[str, float], seed: int, noise: float) -> float:
+        """Return what is added to an evaluation's score. Raises DivergedError near the optimum."""
+        away = (x / (-0.5 if i % 2 else 0.5) - 1.0 for i, x in enumerate(knobs.values()))
+        if math.sqrt(math.fsum(z * z for z in away) / len(knobs)) < self.nan_radius:
+            raise DivergedError("nearer to the optimum than nan_radius")
+        is_trap = Random(f"{seed} {knobs}").random() < self.traps  # noqa: S311
+        common = Random(seed).gauss(0.0, self.seed_noise)  # noqa: S311
+        return common - (TRAP_SD * noise if is_trap else 0.0)
 
 
 class _Running(NamedTuple):
@@ -96,8 +112,7 @@ class InstantExecutor:
         seconds = machine.seconds * float(spec.settings.get("effort", 1.0))
         seconds *= float(np.exp(machine.spread * self._rng.standard_normal()))
         seconds *= machine.slower if trouble == "slow" else 1.0
-        noise = {n: v for n, v in spec.settings.items() if n in ("noise", "seed_noise")}
-        calmed = {name: machine.noise_factor * value for name, value in noise.items()}
+        noise = machine.noise_factor * float(spec.settings.get("noise", 0.0))
         outcome = Outcome(
             attempt_id=name,
             status=Status.OK,
@@ -108,10 +123,11 @@ class InstantExecutor:
         )
         context = Context(attempt.directory, "cpu", 1, lambda _: None)
         try:
-            objective = registry.load(registry.varied(spec, calmed))
+            objective = registry.load(registry.varied(spec, {"noise": noise}))
             measured = objective.evaluate(attempt.knobs, attempt.seed, context)
+            score = measured.score + machine.misled(attempt.knobs, attempt.seed, noise)
         except ObjectiveError as error:
             failed = {"status": trainer.classify(error), "cause": trainer.in_one_line(error)}
             return outcome.model_copy(update=failed)
-        timed = measured.model_copy(update={"train_seconds": seconds})
+        timed = measured.model_copy(update={"train_seconds": seconds, "score": score})
         return outcome.model_copy(update={"measurement": timed})

@@ -191,8 +191,8 @@ NO_CONTROLS = "\n[campaign]\ncontrols = false\n"
     [
         ('"training.noise" = [0.01]', {"noise0.01": {"training.noise": 0.01}}),
         (
-            "hard.yes = { noise = 0.1, training.seed_noise = 0.05 }",
-            {"hardyes": {"training.noise": 0.1, "training.seed_noise": 0.05}},
+            "hard.yes = { noise = 0.1, training.available = 0.05 }",
+            {"hardyes": {"training.noise": 0.1, "training.available": 0.05}},
         ),
     ],
 )
