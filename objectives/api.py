@@ -23,6 +23,7 @@ Knobs = Mapping[str, float]
 """Decoded values by knob name, in the knob's own unit (of an `int` knob an int)."""
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -120,7 +121,7 @@ class Measurement(BaseModel):
     tokens: Count = 0  # training tokens seen
     train_flops: Amount = 0.0  # forward and backward, realised
     eval_flops: Amount = 0.0  # scoring, outside the training target
-    metrics: dict[str, float] = Field(default_factory=dict)  # further finite diagnostics
+    metrics: dict[str, Finite] = Field(default_factory=dict)  # further diagnostics
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ The checkout stays as it is. Every evaluation is one process of its interpreter,
 directory of its own.
 """
 
-import ast
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -13,15 +13,15 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from objectives.api import Context, Knobs, Measurement, SetupError, digest
-from objectives.command import OUTPUT, CommandConfig, CommandObjective
+from objectives.command import OUTPUT, CommandConfig, CommandObjective, Scalar
 from objectives.files import absolute, cache_directory
-from objectives.process import ONE_PROCESS, check_variables
+from objectives.process import check_variables
 from objectives.program import ProgramConfig, ProgramObjective, hashes
 from objectives.results import Failure, Locator
-from objectives.settings import in_words, unknown
+from objectives.settings import unknown
 
 MODULE = "scripts.base_train"
 SHIM = Path(__file__).with_name("shim.py")
@@ -33,16 +33,12 @@ TAIL_BYTES = 64 << 10
 SOURCES = ("nanochat", "scripts", "tasks")  # their *.py decide a score
 TOKENIZER_FILES = ("tokenizer.pkl", "token_bytes.pt")
 
-NEVER = 1_000_000_000  # steps: no run has so many, so only step 0 and the last are scored
-
-Flag = bool | int | float | str  # `true` is the bare flag, `false` leaves it out
-
-DEFAULT_FLAGS: Mapping[str, Flag] = {
+DEFAULT_FLAGS: Mapping[str, Scalar] = {
     "run": "dummy",  # no wandb
     "device-type": "{device}",
     "core-metric-every": -1,  # it would download its tasks
     "sample-every": -1,
-    "eval-every": NEVER,
+    "eval-every": 1_000_000_000,  # steps, as no run has: step 0 and the last are scored
 }
 """Given where the checkout has them, unless the configuration says otherwise."""
 
@@ -81,7 +77,8 @@ class CheckoutConfig(ProgramConfig):
         default_factory=lambda own: f"{own['checkout']}/.venv/bin/python", validate_default=True
     )
     target_flops: float = Field(gt=0)  # of one evaluation, forward and backward
-    flags: dict[str, Flag] = Field(default={})  # without the hyphens in front
+    # without the hyphens in front; `true` is the bare flag, `false` leaves it out
+    flags: dict[str, Scalar] = Field(default={})
     # directories of *.parquet, the last of them held out, and of tokenizer.pkl, token_bytes.pt
     data: Place = Field(default_factory=lambda: _base("base_data_climbmix"), validate_default=True)
     tokenizer: Place = Field(default_factory=lambda: _base("tokenizer"), validate_default=True)
@@ -91,9 +88,8 @@ class CheckoutConfig(ProgramConfig):
     @model_validator(mode="after")
     def _check(self) -> Self:
         check_variables(self.environment)
-        ours = OURS | {BASE, *ONE_PROCESS}
-        for name in (*self.flags, *self.knobs, *self.environment):
-            if name.replace("_", "-") in ours or name in ours:
+        for name in (*self.flags, *self.knobs):
+            if name.replace("_", "-") in OURS:
                 raise ValueError(f"{name} cannot be set here: every evaluation has its own")
         return self
 
@@ -149,21 +145,18 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
             "WANDB_MODE": "disabled",
             "HF_HUB_OFFLINE": "1",
         }
-        try:
-            own = CommandConfig(
-                argv=(_literal(config.python), _literal(SHIM), MODULE, "{seed}", *given),
-                directory=config.checkout,
-                knobs=config.knobs,
-                send="flags",
-                environment=variables,
-                pass_environment=config.pass_environment,
-                score=SCORE,
-                measures=MEASURES,
-                failures=FAILURES,
-                code=config.code,
-            )
-        except ValidationError as error:
-            raise SetupError(f"{config.checkout}: {in_words(error)}") from error
+        own = CommandConfig(
+            argv=(_literal(config.python), _literal(SHIM), MODULE, "{seed}", *given),
+            directory=config.checkout,
+            knobs=config.knobs,
+            send="flags",
+            environment=variables,
+            pass_environment=config.pass_environment,
+            score=SCORE,
+            measures=MEASURES,
+            failures=FAILURES,
+            code=config.code,
+        )
         return CommandObjective(self.name, own)
 
     def arguments(self, knobs: Knobs) -> tuple[str, ...]:
@@ -182,13 +175,12 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
 
         Raises SetupError where data or sources are not what the run was planned with.
         """
-        for name, value in self.provenance.items():
-            if context.pinned.get(name, value) != value:
-                raise SetupError(
-                    f"{name} is {value}, and the run was planned with {context.pinned[name]}: the "
-                    f"data in {self.config.data} or the tokenizer in {self.config.tokenizer} has "
-                    "changed"
-                )
+        pinned, found = context.pinned, self.provenance
+        if changed := [name for name in found if pinned.get(name, found[name]) != found[name]]:
+            raise SetupError(
+                f"{', '.join(changed)}: the data in {self.config.data} or the tokenizer in "
+                f"{self.config.tokenizer} has changed since the run was planned"
+            )
         links = {"base_data_climbmix": self.config.data, "tokenizer": self.config.tokenizer}
         try:
             return self.command.evaluate(knobs, seed, context, links)
@@ -207,13 +199,10 @@ def declared_flags(source: Path) -> frozenset[str]:
     Raises SetupError if it cannot be read.
     """
     try:
-        tree = ast.parse(source.read_bytes())
-    except (OSError, SyntaxError) as error:
+        text = source.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
         raise SetupError(f"checkout: cannot read {source}: {error}") from error
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    named = [call for call in calls if getattr(call.func, "attr", "") == "add_argument"]
-    values = [one.value for call in named for one in call.args if isinstance(one, ast.Constant)]
-    return frozenset(str(value)[2:] for value in values if str(value).startswith("--"))
+    return frozenset(re.findall(r"add_argument\(\s*[\"']--([\w-]+)", text))
 
 
 def _shards(directory: Path) -> dict[str, str | int]:
@@ -230,9 +219,9 @@ def _shards(directory: Path) -> dict[str, str | int]:
         )
     for path in files:
         with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
+            size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - TAIL_BYTES))
-            tail = sha256(file.read(TAIL_BYTES)).hexdigest()
+            tail = sha256(file.read()).hexdigest()
         whole.update(f"{path.name}\0{size}\0{tail}\n".encode())
         total += size
     return {"data_files": len(files), "data_bytes": total, "data_sha256": whole.hexdigest()}

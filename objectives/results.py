@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -85,12 +85,10 @@ class Locator(BaseModel):
                 'expected one of "val_loss" (a line `val_loss: 0.5`), '
                 '{ file = "result.json", key = "a.b" } and { pattern = "loss is (.*)" }'
             )
-        if re.search("[:=]", self.line or ""):
-            raise ValueError("expected a key without : or =, which come after it")
         if self.regex.groups != 1:
             raise ValueError("expected a pattern with one group, around the number")
-        path = PurePosixPath(self.file or "result")
-        if path.is_absolute() or {"..", KNOBS} & {*path.parts}:
+        path = Path(self.file or "")
+        if path.is_absolute() or ".." in path.parts:
             raise ValueError(f"expected a file in the evaluation's own directory, got {path}")
         return self
 
@@ -116,7 +114,7 @@ class Results:
         directory: Path,
     ) -> None:
         self._failures = [(re.compile(text), kind) for text, kind in failures.items()]
-        self._locators = {SCORE: score, **{f"measures.{n}": one for n, one in measures.items()}}
+        self._locators = {**measures, SCORE: score}
         self._directory = directory
         self._found: dict[str, str] = {}  # the last text that each locator matched
 
@@ -134,7 +132,7 @@ class Results:
                 self._found[name] = text = (found[1] or "").strip()
                 value = _number(text)
                 if value is not None and math.isfinite(value):
-                    numbers[name.removeprefix("measures.")] = value
+                    numbers[name] = value
         return numbers
 
     def measurement(self, tail: Sequence[str], seconds: float) -> Measurement:
@@ -144,27 +142,22 @@ class Results:
         Raises NoScoreError where a number is missing, or is not a number.
         """
         score = self._value(SCORE, tail)
-        found: dict[str, float] = {"train_seconds": seconds}
-        names = self._locators.keys() - {SCORE}
-        for name in names if math.isfinite(score) else ():  # a training that diverged has none
-            found[name.removeprefix("measures.")] = value = self._value(name, tail)
-            if not math.isfinite(value):
-                raise NoScoreError(f"{name}: expected a finite number, got {value}")
-        own = Measurement.model_fields.keys() - {"score", "metrics"}
-        fields: dict[str, Any] = {n: found.pop(n) for n in own if n in found}
+        names = self._locators.keys() - {SCORE} if math.isfinite(score) else ()
+        found: dict[str, Any] = {name: self._value(name, tail) for name in names}
+        own = Measurement.model_fields.keys() & found.keys()
+        fields = {name: found.pop(name) for name in own}
+        known = {"train_seconds": seconds, "metrics": found, **fields, "score": score}
         try:
-            return Measurement(**{**fields, "score": score, "metrics": found})
+            return Measurement.model_validate(known)
         except ValidationError as error:
             raise NoScoreError(f"measures: {in_words(error)}") from error
 
     def _value(self, name: str, tail: Sequence[str]) -> float:
         """Return the number, which may be NaN or infinite. Raises as `measurement` does."""
-        where = self._locators[name]
-        text = self._found.get(name)
+        where, text = self._locators[name], self._found.get(name, "")
+        value = _number(text)
         if where.file is not None:
             value = self._in_file(where.file, (where.key or "").split("."))
-        else:
-            value = _number(text or "")
         if value is not None:
             return value
         if text:
@@ -193,10 +186,8 @@ class Results:
             reason = getattr(error, "strerror", None) or error
             raise NoScoreError(f"{name} cannot be read: {reason}") from None
         for key in keys:
-            if not isinstance(found, dict) or key not in found:
-                return None
-            found = found[key]
-        if isinstance(found, float):
+            found = found.get(key) if isinstance(found, dict) else None
+        if found is None or isinstance(found, float):
             return found
         got = json.dumps(found)[:80]
         raise NoScoreError(f"{'.'.join(keys)} in {name}: expected a number, got {got}")

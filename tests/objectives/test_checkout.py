@@ -109,7 +109,6 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"checkout": "/nowhere"}, "expected a clone"),
     ({"target_flops": None}, "target_flops"),
     ({"flags": {"target_flops": 5}}, "target_flops cannot be set here"),
-    ({"environment": {"RANK": "0"}}, "RANK"),
 ]
 
 
