@@ -105,9 +105,8 @@ def workers(typed: Typed) -> Answer:
     slots = slots_of(config)
     slots = resized(slots, min(slots.count, config.backend.max_concurrent or slots.count))
     states = _each(typed, config, check_commands.sweep(config, slots))
-    document = check_commands.throughputs(states, slots.count)
-    name = f"{config.objective} on {slots.name}"
-    return Answer(document, page=check_commands.throughput_page(name, document))
+    document, page = check_commands.throughputs(states, slots.count)
+    return Answer(document, page=page)
 
 
 def memory(
@@ -121,8 +120,8 @@ def memory(
     slots, own = slots_of(config), sorted(set(sizes or (1, 4)))
     wanted = ((check_commands.micro_batch(config, size, MEMORY_SEEDS), slots) for size in own)
     states = _each(typed, config, wanted)
-    found = check_commands.memory_of(dict(zip(own, states, strict=True)))
-    return Answer(found, page=check_commands.memory_page(found))
+    document, page = check_commands.memory_of(dict(zip(own, states, strict=True)))
+    return Answer(document, page=page)
 
 
 def train(

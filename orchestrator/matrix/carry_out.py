@@ -6,6 +6,7 @@ seeds, from which no search learns. They differ in their points and in how their
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from budgets.measurements import measure, noise
@@ -18,7 +19,7 @@ from orchestrator.capacity import Pace
 from orchestrator.config import Config
 from orchestrator.plan.forecast import CALIBRATION_SEEDS, find_calibration, known_knobs
 from orchestrator.plan.page import shown_alive
-from orchestrator.plan.phase2 import followed, permits, recorded_again
+from orchestrator.plan.phase2 import followed, permits
 from orchestrator.plan.resolve import (
     Overrides,
     calibration_name,
@@ -118,7 +119,7 @@ def carry_out(  # noqa: PLR0913, PLR0917 - what is run, on what, and how
 # Calibrations
 
 
-def calibration_of(config: Config, seeds: int, prefix: str = "") -> Matrix:
+def calibration_of(config: Config, seeds: int = CALIBRATION_SEEDS, prefix: str = "") -> Matrix:
     """Return the baseline on that many seeds. Runs with a prefix are used by no plan."""
     return Matrix(config, "calibration", (config.tuned.space.baseline,), seeds, prefix=prefix)
 
@@ -158,23 +159,20 @@ def calibrated_for(
     alone, also if the process dies before the search's first record. If it does not end well, its
     result is returned instead.
     """
-    assumed = config.evaluation.assume_eval_seconds
-    found = find_calibration(session.root, config.tuned, slots)
-    if (assumed is not None or found is not None) and overrides:
-        raise ValueError(NO_RUN_YET)
-    if assumed is not None:
-        return Calibration(assumed_seconds=assumed)
-    matrix = calibration_of(config, CALIBRATION_SEEDS)
+    assumed, matrix = config.evaluation.assume_eval_seconds, calibration_of(config)
     search = short_hash(f"{config.search.phase}/{run_name(config)}")
     matrix = replace(matrix, name=f"{matrix.run_id(slots)}-{search}")
-    if found is not None and found.directory.name != matrix.name:
-        return measure(found.state)
+    found = find_calibration(session.root, config.tuned, slots)
+    known = None if assumed is None else Calibration(assumed_seconds=assumed)
+    if known is None and found is not None and found.directory.name != matrix.name:
+        known = measure(found.state)
+    if known is not None:
+        if overrides:
+            raise ValueError(NO_RUN_YET)
+        return known
     if found is None:
-        kind, where = registry.kind(config.tuned.spec), f"{slots.count} x {slots.name}"
-        session.say(
-            f"No calibration of {kind} on {where} yet: evaluating the baseline on "
-            f"{CALIBRATION_SEEDS} seeds first."
-        )
+        what = f"{registry.kind(config.tuned.spec)} on {slots.count} x {slots.name}"
+        session.say(f"No calibration of {what} yet: evaluating the baseline first.")
     result = carry_out(matrix, session, slots, overrides=overrides)
     if result.ruling.decision != "done":
         return result
@@ -197,7 +195,9 @@ def carry_out_search(
     directory = run_directory(session.root, config.search.phase, run_name(config))
     if (recorded := recorded_state(directory)) is not None:
         before = recorded.planned
-        source = recorded_again(config, before)
+        source, follows = before.source, config.search.follows
+        if source is not None and follows is not None:  # not read: it may be deleted
+            source = source.model_copy(update={"run_id": Path(follows).resolve().name})
         plan = search_plan(config, before.devices, before.calibration, source)
     else:
         planned = _planned(session, config, slots, overrides)

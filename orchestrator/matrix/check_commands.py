@@ -16,6 +16,7 @@ from budgets.state import RunState
 from budgets.verdict import Point
 from objectives import registry
 from objectives.api import Objective, Variant
+from objectives.settings import unknown
 from objectives.space import SearchSpace
 from orchestrator.capacity import fit, throughput
 from orchestrator.config import Config, Verdict
@@ -35,9 +36,9 @@ def knob_check(config: Config, seeds: int = CHECK_SEEDS, knobs: Sequence[str] = 
     Raises ValueError if a cap on evaluations is too low, or the objective has no such knob.
     """
     known = [knob.name for knob in config.tuned.space.knobs]
-    if unknown := [repr(name) for name in knobs if name not in known]:
-        expected = f"expected some of {', '.join(known)}"
-        raise ValueError(f"--knobs: {config.objective} has no {', '.join(unknown)}, {expected}")
+    for name in knobs:
+        if name not in known:
+            raise unknown(f"knob of {config.objective} (--knobs)", name, known)
     return Matrix(config, "check", check_points(config.tuned.space, knobs or known), seeds)
 
 
@@ -61,25 +62,21 @@ SIGMA = 0.1
 
 
 def proxy_check(
-    config: Config,
-    fraction: float = 0.25,
-    candidates: int = LEAST_CANDIDATES,
-    seeds: int = 1,
+    config: Config, fraction: float = 0.25, candidates: int = LEAST_CANDIDATES
 ) -> Matrix:
     """Return candidates drawn around the baseline, in full and at a `fraction` of the FLOPs.
 
     Raises ValueError if a cap on evaluations does not pay for both.
     """
-    proxy = proxy_of(config.tuned, fraction)
     random = Random(f"{config.evaluation.seed}/proxy")  # noqa: S311 - no secret
-    baseline = config.tuned.space.baseline
 
     def near(unit: float) -> float:
         draws = (random.gauss(unit, SIGMA) for _ in count())
         return next(one for one in draws if 0.0 <= one <= 1.0)
 
-    points = tuple(tuple(map(near, baseline)) for _ in range(candidates))
-    return Matrix(config, "check", points, seeds, prefix="proxy-", fields={"proxy": proxy})
+    points = tuple(tuple(map(near, config.tuned.space.baseline)) for _ in range(candidates))
+    fields = {"proxy": proxy_of(config.tuned, fraction)}
+    return Matrix(config, "check", points, seeds=1, prefix="proxy-", fields=fields)
 
 
 def proxy_of(objective: Objective, fraction: float) -> Variant:
@@ -88,8 +85,7 @@ def proxy_of(objective: Objective, fraction: float) -> Variant:
     It is never the first part of a full one: under a schedule that cools down, an intermediate
     score says little about the final one. Raises ValueError if the objective cannot be scaled.
     """
-    found = objective.scaled(fraction)
-    if found is None:
+    if (found := objective.scaled(fraction)) is None:
         raise ValueError(f"{objective.spec.name} has no shorter evaluation: no proxy is possible")
     return found
 
@@ -104,7 +100,12 @@ def on_shorter_evaluations(config: Config) -> Config:
     shorter = proxy_of(full, fraction)
     family, _, _ = family_of(full, "cpu").rpartition("-")  # on any kind of device
     checks = finished_runs(Path(config.runs_dir), "check", f"proxy-{family}")
-    if not any(_agrees(check.state, shorter) for check in checks):
+    agreed = (
+        proxy.settings
+        for check in checks
+        if (proxy := check.state.plan.proxy) and (own := certificate(check.state)) and own.holds
+    )
+    if shorter.settings not in agreed:
         raise ValueError(
             f"search.proxy: no check has shown that {shorter.name} ranks candidates as the full "
             f"evaluation does: {PROGRAM} check proxy --set search.proxy={fraction:g} with the same "
@@ -114,12 +115,6 @@ def on_shorter_evaluations(config: Config) -> Config:
     if short.verdict.long_run != Verdict().long_run:
         return short
     return short.having({"verdict.long_run": 1 / fraction})
-
-
-def _agrees(state: RunState, shorter: Variant) -> bool:
-    proxy, found = state.plan.proxy, certificate(state)
-    is_same = proxy is not None and proxy.settings == shorter.settings
-    return is_same and found is not None and found.holds
 
 
 # How many evaluations at once
@@ -139,46 +134,32 @@ def sweep(config: Config, slots: Devices) -> Iterator[tuple[Matrix, Devices]]:
         yield calibration_of(config, seeds, "sweep-"), resized(slots, workers)
 
 
-def throughputs(states: Sequence[RunState], most: int) -> dict[str, Any]:
-    """Return each number of workers, the fitted law and the recommendation as JSON.
-
-    Raises ValueError if no evaluation of one was healthy.
-    """
+def throughputs(states: Sequence[RunState], most: int) -> tuple[dict[str, Any], str]:
+    """Return each number of workers, the fitted law and the recommendation: JSON and Markdown."""
     ends = {state.plan.devices.count: _healthy(state) for state in states}
     rates = {n: throughput([end.seconds for end in own], n) for n, own in ends.items()}
-    law = fit(rates)
-    return {
-        "levels": [
-            {
-                "workers": workers,
-                "evaluations": len(ends[workers]),
-                "evaluations_per_hour": rate,
-                "regime": law.regime(workers),
-            }
-            for workers, rate in rates.items()
-        ],
+    law, plan = fit(rates), states[0].plan
+    names = ("workers", "evaluations", "evaluations_per_hour", "regime")
+    levels = [(n, len(ends[n]), rate, law.regime(n)) for n, rate in rates.items()]
+    optimum = law.optimum if len(rates) > 2 and law.optimum < inf else None
+    document = {
+        "levels": [dict(zip(names, own, strict=True)) for own in levels],
         "law": {"lambda": law.one, "sigma": law.contention, "kappa": law.coherency},
-        "optimum": law.optimum if len(rates) > 2 and law.optimum < inf else None,
+        "optimum": optimum,
         "recommended_workers": law.recommended(most),
     }
-
-
-def throughput_page(name: str, found: Mapping[str, Any]) -> str:
-    """Return the document as a table, the law and a recommendation."""
-    rows = ((*own.values(),) for own in found["levels"])
-    shown = ((n, count, f"{rate:,.1f}", regime) for n, count, rate, regime in rows)
-    law, optimum = found["law"], found["optimum"]
+    rows = ((n, count, f"{rate:,.1f}", regime) for n, count, rate, regime in levels)
     lines = [
-        f"# Throughput of {name}",
+        f"# Throughput of {registry.kind(plan.objective)} on {plan.devices.name}",
         "",
-        *table((">workers", ">evaluations", ">an hour", "regime"), shown),
+        *table((">workers", ">evaluations", ">an hour", "regime"), rows),
         "",
-        f"X(N) = {law['lambda']:,.1f} N / (1 + {law['sigma']:.3g} (N-1) + {law['kappa']:.3g} N "
+        f"X(N) = {law.one:,.1f} N / (1 + {law.contention:.3g} (N-1) + {law.coherency:.3g} N "
         f"(N-1)) an hour. Optimum: {'none found' if optimum is None else f'N* = {optimum:.3g}'}.",
         "",
-        f"Recommended: `--workers {found['recommended_workers']}`.",
+        f"Recommended: `--workers {law.recommended(most)}`.",
     ]
-    return "\n".join(lines)
+    return document, "\n".join(lines)
 
 
 def _healthy(state: RunState) -> list[Settled]:
@@ -218,26 +199,26 @@ def micro_batch(config: Config, size: int, seeds: int) -> Matrix:
     return calibration_of(own, seeds, "memory-")
 
 
-def memory_of(states: Mapping[int, RunState]) -> dict[str, Any]:
-    """Return peaks and the largest safe micro-batch, of runs by micro-batch size, as JSON.
+def memory_of(states: Mapping[int, RunState]) -> tuple[dict[str, Any], str]:
+    """Return peaks and the largest safe micro-batch, by micro-batch size: JSON, Markdown.
 
     The line peak = base + each * size is by least squares; one size gives a line through the
-    origin. Raises ValueError if no evaluation of a size was healthy.
+    origin.
     """
     peaks, memory = dict[int, float](), inf
     for size, state in states.items():
         ends, host = _healthy(state), state.plan.devices.memory_bytes
         peaks[size] = max(end.metrics.get(GPU_PEAK, end.peak_memory_bytes) for end in ends)
         memory = min(memory, *(end.metrics.get(GPU_MEMORY, host) for end in ends))
-    sizes, share, is_one = list(peaks), SAFE_SHARE, len(peaks) == 1
-    if is_one:
-        sizes, share = [0, *sizes], SAFE_SHARE_OF_ONE
-    each, base = linear_regression(sizes, [*[0.0] * is_one, *peaks.values()])
-    largest = None  # the peak does not grow with the size
+    is_one = len(peaks) == 1
+    points, share = ({0: 0.0, **peaks}, SAFE_SHARE_OF_ONE) if is_one else (peaks, SAFE_SHARE)
+    each, base = linear_regression([*points], [*points.values()])
+    largest, said = None, "The peak does not grow with the size: measure sizes further apart."
     if each > 0:  # a power of two, or 0
         most = int(max(0.0, min((share * memory - base) / each, 2**62)))
         largest = 1 << (most.bit_length() - 1) if most else 0
-    return {
+        said = f"The largest safe micro-batch is {largest}."
+    document = {
         "peak_bytes": {str(size): peak for size, peak in peaks.items()},
         "base_bytes": base,
         "bytes_each": each,
@@ -245,23 +226,15 @@ def memory_of(states: Mapping[int, RunState]) -> dict[str, Any]:
         "memory_bytes": memory,
         "largest": largest,
     }
-
-
-def memory_page(found: Mapping[str, Any]) -> str:
-    """Return a table of the sizes, the line and the conclusion."""
-    conclusion = {
-        None: "The peak does not grow with the size: measure sizes further apart.",
-        0: "Not even a micro-batch of 1 is safe: use a smaller model or context.",
-    }.get(found["largest"], f"The largest safe micro-batch is {found['largest']}.")
-    rows = ((size, f"{peak / GIB:.3f}") for size, peak in found["peak_bytes"].items())
     lines = [
-        "# Memory by micro-batch size",
+        *("# Memory by micro-batch size", ""),
+        *table(
+            (">micro-batch", ">peak GiB"),
+            ((size, f"{peak / GIB:.3f}") for size, peak in peaks.items()),
+        ),
         "",
-        *table((">micro-batch", ">peak GiB"), rows),
-        "",
-        f"peak = {found['base_bytes'] / GIB:.3f} + {found['bytes_each'] / GIB:.4f} x micro-batch "
-        f"GiB. Safe: {found['safe_share']:g} of {found['memory_bytes'] / GIB:.1f} GiB.",
-        "",
-        f"**{conclusion}**",
+        f"peak = {base / GIB:.3f} + {each / GIB:.4f} x micro-batch GiB. Safe: {share:g} of "
+        f"{memory / GIB:.1f} GiB.",
+        *("", f"**{said}**"),
     ]
-    return "\n".join(lines)
+    return document, "\n".join(lines)

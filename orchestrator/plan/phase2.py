@@ -9,16 +9,12 @@ from pathlib import Path
 from budgets.formatting import PROGRAM
 from budgets.plan import Plan, Source
 from budgets.rules import follows_a_go
-from budgets.state import RunState
-from budgets.verdict import Point, best_point
+from budgets.verdict import best_point
 from objectives import registry
-from objectives.space import SearchSpace
 from orchestrator.config import Config
 from orchestrator.plan.forecast import known_knobs
 from orchestrator.plan.resolve import Overrides, differing, in_short
 from orchestrator.records.runs import find_run, load_state
-
-MORE = ("", " and more knobs, such as --set space=A+B")
 
 VERDICTS = {"": "has no verdict", "go_persists": "said Go that persists", "go": "said Go"}
 
@@ -26,79 +22,57 @@ VERDICTS = {"": "has no verdict", "go_persists": "said Go that persists", "go": 
 def followed(root: Path, config: Config, kind: str) -> Source | None:
     """Return what a search takes over from the phase 1 that it follows; None for a phase 1.
 
-    `kind` is that of its devices. Raises ValueError if that run is missing or cannot be followed.
+    That is its best point, with new knobs at their baseline. `kind` is that of the search's
+    devices. Raises ValueError if that run is missing or cannot be followed.
     """
-    follows, space = config.search.follows, config.tuned.space
-    if follows is None:
+    if (follows := config.search.follows) is None:
         return None
     directory = find_run(follows, root, "phase1")
     run_id, state = directory.resolve().name, load_state(directory)
     if state.plan.phase != "phase1":
         raise ValueError(f"--from: expected a phase 1 run, {run_id} is a {state.plan.phase} run")
-    _require_same_objective(run_id, state.plan, config)
-    point, added = carried(run_id, state, space)
-    shown = known_knobs(root, config.tuned, kind)
+    if changed := _another_objective(state.plan, config):
+        more = " and more knobs, such as --set space=A+B" * (config.search.variant == "expanded")
+        raise ValueError(
+            f"--variant {config.search.variant} tunes what {run_id} tuned{more}, and this is "
+            f"another objective (there -> here): {in_short(changed)}. Repeat its file, or its "
+            "--objective and --set"
+        )
+    if (best := best_point(state)) is None:
+        raise ValueError(f"{run_id} has told no generation yet: there is nothing to start from")
+    knobs, earlier = config.tuned.space.knobs, [knob.name for knob in state.plan.space.knobs]
+    taken, shown = dict(zip(earlier, best, strict=True)), known_knobs(root, config.tuned, kind)
+    added = tuple(knob.name for knob in knobs if knob.name not in taken)
     return Source(
         run_id=run_id,
         grade="" if state.decided is None else state.decided.grade,
-        point=point,
+        point=tuple(taken.get(knob.name, knob.encode(knob.baseline)) for knob in knobs),
         added=added,
         unproven=tuple(name for name in added if shown[name] != "alive"),
     )
 
 
-def carried(run_id: str, state: RunState, space: SearchSpace) -> tuple[Point, tuple[str, ...]]:
-    """Return the run's best point in another space, and the knobs that are new there.
-
-    New knobs are at their baseline. Raises ValueError without a point.
-    """
-    best, earlier = best_point(state), [knob.name for knob in state.plan.space.knobs]
-    if best is None:
-        raise ValueError(f"{run_id} has told no generation yet: there is nothing to start from")
-    known = dict(zip(earlier, best, strict=True))
-    new = tuple(knob.name for knob in space.knobs if knob.name not in known)
-    point = (known.get(knob.name, knob.encode(knob.baseline)) for knob in space.knobs)
-    return tuple(point), new
-
-
-def _require_same_objective(run_id: str, earlier: Plan, config: Config) -> None:
-    """Raise ValueError unless both tune the same on the same data; `expanded` adds knobs."""
-    objective, variant = config.tuned, config.search.variant
+def _another_objective(earlier: Plan, config: Config) -> list[str]:
+    """Return where the two do not tune the same on the same data; `expanded` adds knobs."""
+    own, is_expanded = config.tuned, config.search.variant == "expanded"
     there, here = (
         {"objective": spec.name, **spec.settings, "direction": direction, **provenance}
         for spec, direction, provenance in (
             (earlier.objective, earlier.direction, earlier.provenance),
-            (objective.spec, config.direction, objective.provenance),
+            (own.spec, config.direction, own.provenance),
         )
     )
-    if variant == "expanded":
+    if is_expanded:
         here |= {name: there.get(name) for name in ("space", "knobs")}  # compared one by one
-    changed, before, space = list(differing("", there, here)), earlier.space.knobs, objective.space
-    if (
-        not changed
-        and registry.load(earlier.objective).fingerprint != earlier.objective_fingerprint
-    ):
-        changed += ["its code or its space has changed since"]
-    if variant == "expanded" and not changed:
-        changed = [f"knob {knob.name}" for knob in before if knob not in space.knobs]
-        changed += ["no more knobs than there"] if len(space.knobs) == len(before) else []
-    if changed:
-        raise ValueError(
-            f"--variant {variant} tunes what {run_id} tuned{MORE[variant == 'expanded']}, and this "
-            f"is another objective (there -> here): {in_short(changed)}. Repeat its file, or its "
-            "--objective and --set"
-        )
-
-
-def recorded_again(config: Config, recorded: Plan) -> Source | None:
-    """Return what a recorded phase 2 took over, as this configuration asks for it.
-
-    Phase 1 is not read: it may have gone on, or be deleted.
-    """
-    source, follows = recorded.source, config.search.follows
-    if source is None or follows is None:
-        return source
-    return source.model_copy(update={"run_id": Path(follows).resolve().name})
+    if changed := list(differing("", there, here)):
+        return changed
+    if registry.load(earlier.objective).fingerprint != earlier.objective_fingerprint:
+        changed.append("its code or its space has changed since")
+    if is_expanded:
+        before, after = earlier.space.knobs, own.space.knobs
+        changed += [f"knob {knob.name}" for knob in before if knob not in after]
+        changed += ["no more knobs than there"] if len(after) == len(before) else []
+    return changed
 
 
 # In words

@@ -40,7 +40,7 @@ def test_a_sweep_finds_the_law_and_pays_once(make_world: MakeWorld, sphere: Obje
 
     results = measure(world, sphere, observe=watch)
     assert list(most.values()) == list(COUNTS)
-    document = throughputs([result.state for result in results], 8)
+    document, _ = throughputs([result.state for result in results], 8)
     levels = [(level["workers"], level["evaluations"]) for level in document["levels"]]
     assert levels == [(1, 4), (2, 4), (4, 8), (8, 16)]
     assert document["law"]["lambda"] == pytest.approx(3600, rel=0.01)
