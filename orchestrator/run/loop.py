@@ -35,8 +35,8 @@ from budgets.rules import (
     Ruling,
     disk_full,
     judge,
-    only_ends_the_search,
     no_room,
+    only_ends_the_search,
 )
 from budgets.schedule import blocking_batches, next_action, open_batches
 from budgets.state import Batch, Observer, RunState, apply
