@@ -38,7 +38,7 @@ from budgets.rules import (
     no_room,
     only_ends_the_search,
 )
-from budgets.schedule import blocking_batches, next_action, open_batches
+from budgets.schedule import blocking_batches, next_action, open_batches, search_is_over
 from budgets.state import Batch, Observer, RunState, apply
 from budgets.storage import unused
 from budgets.verdict import decide
@@ -355,6 +355,8 @@ class Loop:
                 continue
             if goes_on and (obstacle := self._dispatch()) is not None:
                 ruling = Ruling(obstacle.decision, (obstacle,))
+            if goes_on and self._tell():  # after idle slots were used: the forecast counts on it
+                continue
             if run.state.accounts.holds or (goes_on and obstacle is None):
                 self._settle_outcomes()
             elif only_ends_the_search(run.state, ruling):
@@ -367,14 +369,10 @@ class Loop:
         """Record what follows without an evaluation; return whether anything does."""
         run, state, step = self.run, self.run.state, next_action(self.run.state)
         if step == "generation":
-            if (current := state.current) is None:
-                points, seeds = self.proposer.ask(), evaluation_seeds(state.plan, state.begun)
-                run.record(GenerationAsked(generation=state.begun, points=points, seeds=seeds))
-                return True
-            if state.plan.search is None or not current.closed:
+            if state.current is not None:
                 return False
-            run.record(self.proposer.tell(current))
-            self.report("generation")
+            points, seeds = self.proposer.ask(), evaluation_seeds(state.plan, state.begun)
+            run.record(GenerationAsked(generation=state.begun, points=points, seeds=seeds))
             return True
         if step == "decide":
             if state.accounts.holds:
@@ -389,6 +387,17 @@ class Loop:
             self.report("batch")
         else:
             return False
+        return True
+
+    def _tell(self) -> bool:
+        """Tell the search its generation if that is complete; return whether it was."""
+        state = self.run.state
+        if state.plan.search is None or search_is_over(state) or judge(state).decision != "continue":
+            return False  # also what `_dispatch` has found on disk may have fired a rule
+        if state.current is None or not state.current.closed:
+            return False
+        self.run.record(self.proposer.tell(state.current))
+        self.report("generation")
         return True
 
     def _dispatch(self) -> Fired | None:
