@@ -16,18 +16,14 @@ def _program() -> str:
     """The command that calls this program again from the same directory."""
     if said := os.environ.get(NAME):
         return said
-    called = Path(sys.argv[0])
-    if called.name == "orchestrator":  # an installed command
-        return _shortest(called)
-    is_module = called.parts[-2:] == ("orchestrator", "__main__.py")  # else another program's
-    return f"{_shortest(Path(sys.executable)) if is_module else 'python'} -m orchestrator"
-
-
-def _shortest(program: Path) -> str:
-    """The program's name if the shell finds it by that; otherwise its path."""
-    found = shutil.which(program.name)
-    is_found = found and os.path.abspath(found) == os.path.abspath(program)
-    return program.name if is_found else shell_word(str(program))
+    called, rest = Path(sys.argv[0]), ""
+    if called.parts[-2:] == ("orchestrator", "__main__.py"):
+        called, rest = Path(sys.executable), " -m orchestrator"
+    elif called.name != "orchestrator":
+        return "python -m orchestrator"  # inside another program
+    found = shutil.which(called.name)
+    is_found = found and os.path.abspath(found) == os.path.abspath(called)
+    return (called.name if is_found else shell_word(str(called))) + rest
 
 
 _STEERS = re.compile(r"[\\`<\[\]|*~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
@@ -97,15 +93,6 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-
-
-def in_bytes(count: float) -> str:
-    """`812 B`, `3.4 MiB`, `120 GiB`."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if count < 999.5:
-            return f"{count:.3g} {unit}"
-        count /= 1024
-    return f"{count:.3g} TiB"
 
 
 def sentence_case(text: str) -> str:

@@ -4,7 +4,6 @@ Times are seconds or hours as the name says, money is in the unit of `price_per_
 Nothing here is a timestamp: two runs with the same settings have equal plans.
 """
 
-from datetime import datetime
 from itertools import product
 from math import ceil
 from statistics import median, quantiles
@@ -99,12 +98,12 @@ class Window(PlanPart):
     until: AwareDatetime | None = None
     margin_seconds: float = Field(default=1800.0, ge=0, le=3600 * MOST_HOURS)
 
-    def hours_from(self, now: datetime) -> float:
-        """Hours until the deadline, margin included, of a run that begins now."""
-        if self.hours is not None:
-            return self.hours
-        assert self.until is not None, "a window is hours, or a moment"
-        return (self.until - now).total_seconds() / 3600
+    def deadline_ms(self, began_ms: float) -> float:
+        """When evaluations must be over, of a run that began then, both since 1970."""
+        end_ms = began_ms + 3_600_000 * (self.hours or 0.0)
+        if self.until is not None:
+            end_ms = 1000 * self.until.timestamp()
+        return end_ms - 1000 * self.margin_seconds
 
 
 class Caps(PlanPart):
@@ -164,9 +163,7 @@ class Thresholds(PlanPart):
 
     crash_rate_pause: float = Field(default=0.10, ge=0, le=1)  # a larger share of failures pauses
     crash_count_pause: int = Field(default=2, ge=1)  # ... if there are at least so many
-    crash_level: float | None = Field(
-        default=None, gt=0, lt=0.5
-    )  # pools generations, at this level
+    crash_level: float | None = Field(default=None, gt=0, lt=0.5)  # of all generations together
     edge: float = Field(default=0.005, ge=0, le=0.5)  # of a knob's range: nearer an end is extreme
     time_drift_pause: float = Field(default=2.0, gt=0)  # times the calibrated median (CPU on a CPU)
     time_drift_floor_seconds: float = Field(default=1.0, ge=0)  # a shorter time is not judged

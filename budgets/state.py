@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from math import inf, nextafter
 
-from budgets.accounts import MS_PER_HOUR, Accounts, Attempt
+from budgets.accounts import Accounts, Attempt
 from budgets.events import (
     Amended,
     ComparisonAsked,
@@ -32,7 +32,7 @@ from budgets.events import (
 )
 from budgets.failure_causes import is_setup
 from budgets.ledger import Record
-from budgets.plan import Calibration, ComparisonName, Configuration, Plan, Window
+from budgets.plan import Calibration, ComparisonName, Configuration, Plan
 from budgets.stats import total
 
 Evaluation = tuple[int, int]
@@ -258,7 +258,7 @@ def begin(record: Record) -> RunState:
     """The state after a ledger's first record."""
     if not isinstance(record.event, Planned):
         raise ImpossibleEventError(record, "a ledger begins with its plan")
-    plan = record.event.plan
+    plan, window = record.event.plan, record.event.plan.caps.window
     calibration = plan.calibration or Calibration()
     began_ms = record.at_ms - calibration.open_ms
     accounts = Accounts(
@@ -267,20 +267,10 @@ def begin(record: Record) -> RunState:
         plan.comparison_evaluations,
         device_ms=calibration.charged_ms,
         before_ms=calibration.open_ms,
-        deadline_ms=_deadline_ms(plan.caps.window, began_ms),
+        deadline_ms=None if window is None else window.deadline_ms(began_ms),
         now_ms=began_ms,
     )
     return RunState(plan, plan, record.digest, began_ms, record.digest, 1, accounts, began_ms)
-
-
-def _deadline_ms(window: Window | None, began_ms: int) -> float | None:
-    """When evaluations must be over in a window of a run planned at `began_ms`."""
-    if window is None:
-        return None
-    end_ms = began_ms + (window.hours or 0.0) * MS_PER_HOUR
-    if window.until is not None:
-        end_ms = 1000 * window.until.timestamp()
-    return end_ms - 1000 * window.margin_seconds
 
 
 def apply(state: RunState, record: Record) -> None:
@@ -418,7 +408,7 @@ def _amended(state: RunState, event: Amended) -> None:
     has_price = caps.cost is None or plan.price_per_device_hour > 0
     _require(has_price, "the run began without a price, so no cap on cost can hold it")
     plan = plan.model_copy(update={"caps": caps, "resolved": resolved})
-    deadline_ms = _deadline_ms(caps.window, state.began_ms)
+    deadline_ms = None if caps.window is None else caps.window.deadline_ms(state.began_ms)
     state.accounts = state.accounts.amend(caps, deadline_ms, plan.comparison_evaluations)
     state.plan = plan
     state.amended.append(event)

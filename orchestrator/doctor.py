@@ -10,7 +10,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from budgets.formatting import counted, in_bytes, plain, table
+from rich.filesize import decimal
+
+from budgets.formatting import counted, plain, table
 from budgets.ledger import LEAST_FREE_BYTES
 from objectives.api import SetupError
 from orchestrator.config import Config
@@ -123,7 +125,7 @@ def _disk(config: Config) -> str:
         plan = search_plan(smallest, slots, None, followed(root, config, slots.kind))
     count, free = plan.resolved.evaluations + plan.comparison_evaluations, shutil.disk_usage(parent)
     needed = count * EVALUATION_BYTES + LEAST_FREE_BYTES
-    seen = f"{in_bytes(free.free)} free; the run takes {in_bytes(needed)}"
+    seen = f"{decimal(free.free)} free; the run takes {decimal(needed)}"
     if free.free < needed:
         raise ValueError(seen)
     return seen

@@ -26,8 +26,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rich.filesize import decimal
+
 from budgets.events import Status
-from budgets.formatting import in_bytes
 from objectives import process as kernel
 from objectives.secrets import redacted
 from orchestrator.execution import api, processes
@@ -192,7 +193,7 @@ class Watch:
         used = processes.resident_bytes(tree)
         self.peak_memory_bytes = max(self.peak_memory_bytes, used)
         if limits.memory_bytes is not None and used > limits.memory_bytes:
-            self._violate(Status.OOM, f"used {in_bytes(used)} of {in_bytes(limits.memory_bytes)}")
+            self._violate(Status.OOM, f"used {decimal(used)} of {decimal(limits.memory_bytes)}")
         changed = [os.fstat(log).st_mtime_ns for log in self.logs]
         with suppress(OSError):
             changed.append((self.attempt.directory / api.METRICS).stat().st_mtime_ns)

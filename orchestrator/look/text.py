@@ -6,13 +6,14 @@ The functions of the second half, about rules and verdicts, return clauses witho
 from collections.abc import Iterable, Iterator
 from typing import get_args
 
+from rich.filesize import decimal
+
 from budgets import verdict
 from budgets.accounts import Account
 from budgets.events import Amended, Decided, Fired, Overridden, Status
 from budgets.formatting import (
     counted,
     duration,
-    in_bytes,
     listed,
     number,
     percent,
@@ -254,7 +255,7 @@ def rule(state: RunState, one: Fired) -> str:
         causes = [end.cause for end in ends if end is not None and end.status is Status.LOST]
         facts["lost"] = "candidate {candidate}, seed {seed}: ".format(**facts) + causes[-1]
     if one.rule == "storage":
-        facts |= {"has": in_bytes(observed), "needed": in_bytes(limit)}
+        facts |= {"has": decimal(int(observed)), "needed": decimal(int(limit))}
     if one.rule == "budget":
         what = f"an attempt of {where}" if "currency" in facts else where
         option = f" ({facts['flag']})" * bool(facts["flag"])

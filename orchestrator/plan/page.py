@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, get_args
 
+from budgets.accounts import MS_PER_HOUR
 from budgets.formatting import PROGRAM, duration, plain, table
 from budgets.plan import Caps, Devices, Frozen, Plan, Source, Tier
 from budgets.rules import paused_by_chance
@@ -98,9 +99,9 @@ def checklist(
 
 def hours_allowed(caps: Caps, now: datetime) -> dict[str, float | None]:
     """Return the hours that each limit leaves a run that begins now; None without that limit."""
-    left = None  # of the window, without its safety margin
+    left, now_ms = None, 1000 * now.timestamp()
     if caps.window is not None:
-        left = max(0.0, caps.window.hours_from(now) - caps.window.margin_seconds / 3600)
+        left = max(0.0, (caps.window.deadline_ms(now_ms) - now_ms) / MS_PER_HOUR)
     return {"--window": left, "--max-hours": caps.hours}
 
 

@@ -7,7 +7,6 @@ from budgets.formatting import (
     command,
     counted,
     duration,
-    in_bytes,
     listed,
     one_line,
     percent,
@@ -28,7 +27,6 @@ def test_a_command_quotes_the_words_that_a_shell_would_part() -> None:
         (duration(7500.0), "2 h 05 min"),
         (duration(0.03125), "0.031 s"),
         (duration(6.44), "6.4 s"),
-        (in_bytes(2**42), "4 TiB"),
         (counted(0, "seed"), "no seeds"),
         (listed([1, 2, 3, 4], 3), "1, 2 and 2 more"),
         # a terminal is not steered, and lines stay

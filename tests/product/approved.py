@@ -28,7 +28,7 @@ HERE = (  # what depends on the machine, which the product looks at
     (r"\n {3,5}(?=\S)", " "),  # a sentence goes on in the next line
     (r"directory: .*/user:", "directory: FOLDER:"),
     (r"\bon (\d+) x .*", r"on \1 x A PROCESSOR"),
-    (r"\b[\d.]+ GiB", "N GiB"),
+    (r"\b[\d.]+ GB", "N GB"),
     (r"• .*sbatch: .*", "• (whether sbatch is here)"),
     (r"\b[0-9a-f]{32,}\b", "HASH"),
     (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?", "DATE"),
@@ -42,7 +42,7 @@ JUST_MADE = (  # all times
     *HERE,
     (r"(?<=-cpu-)[0-9a-f]{6}(-[0-9a-f]{6})?", "HASH"),
     (r" s left.*", " s left"),
-    (r"\b\d[\d.,e-]*( to \d[\d.,e-]*)?(?= ([KMG]iB|ms|s|min|(evaluations )?an hour)\b)", "N"),
+    (r"\b\d[\d.,e-]*( to \d[\d.,e-]*)?(?= ([kMG]B|bytes|ms|s|min|(evaluations )?an hour)\b)", "N"),
     (r"\b0\.0\d{3}(?= (of \S+ )?(device-hours|hours open|wall-clock hours))", "N"),
 )
 HTML = (  # a block is a line, a table's cells are between bars
