@@ -110,13 +110,12 @@ Hours = tuple[float, float]
 def expected(works: Sequence[Work], calibration: Calibration | None, devices: int) -> Hours:
     """What these are expected to take, one after another; no time where none is known."""
     hours = 0.0 if calibration is None else calibration.median_seconds / 3600
-    rounds = sum(_rounds(count, cost, devices) for count, cost in works)
-    return sum(cost for _, cost in works) * hours, rounds * hours
+    return sum(cost for _, cost in works) * hours, _rounds(works, devices) * hours
 
 
-def _rounds(count: int, cost: float, workers: int) -> float:
-    """The rounds of so many evaluations, in evaluations of the search; `cost` is of all."""
-    return ceil(count / workers) * cost / count if count else 0.0
+def _rounds(works: Sequence[Work], devices: int) -> float:
+    """Evaluations of the search that follow each other on so many devices; each work waits."""
+    return sum(ceil(count / devices) * cost / count for count, cost in works if count)
 
 
 def left_for_the_verdict(state: RunState) -> Hours:
@@ -138,9 +137,23 @@ def left_to_compare(state: RunState) -> list[Work]:
         return []
     left = confirmation.sizes()
     for name in left.keys() & state.comparisons.keys():
-        batch = state.comparisons[name]
-        left[name] = batch.unfinished, batch.cost - batch.done_cost
+        left[name] = _left_of(state.comparisons[name])
     return [one for one in left.values() if one[0]]
+
+
+def _left_of(batch: Batch) -> Work:
+    return batch.unfinished, batch.cost - batch.done_cost
+
+
+def _left(state: RunState) -> list[Work]:
+    """All that the run still needs: generations, and comparisons."""
+    works, shape = left_to_compare(state), state.plan.resolved
+    if search_is_over(state):
+        return works
+    if state.current is not None:
+        works.append(_left_of(state.current))
+    each = (shape.per_generation, float(shape.per_generation))
+    return works + [each] * (shape.generations - state.begun)
 
 
 # How a run keeps to its plan
@@ -173,23 +186,25 @@ class Pace(Frozen):
 def pace(state: RunState, now: datetime | None = None) -> Pace:
     """Where the run stands; what is still to come begins `now`, or at its last record."""
     now = max(now or last_seen(state), last_seen(state))
-    batches, current, calibration = list(state.batches()), state.current, state.plan.calibration
-    done, count = sum(batch.done_cost for batch in batches), sum(one.settled for one in batches)
-    to_do: float = _generations_left(state) * state.plan.resolved.per_generation
-    to_do += sum(cost for _, cost in left_to_compare(state))
-    to_do += 0.0 if current is None else current.cost - current.done_cost
-    elapsed, seconds = sum(state.accounts.sessions_ms) / MS_PER_HOUR, expected_seconds(state)
-    remaining = None if seconds is None else _rounds_left(state) * seconds / 3600
-    estimated = None
-    if calibration is not None:
-        estimated = _rounds_done(state) * calibration.median_seconds / 3600
+    plan, left, seconds = state.plan, _left(state), expected_seconds(state)
+    done = [(batch.settled, batch.done_cost) for batch in state.batches()]
+    count, cost = (sum(values) for values in zip(*done, strict=True)) if done else (0, 0.0)
+    to_do = sum(cost for _, cost in left)
+    workers = state.opened[-1].workers if state.opened else plan.devices.count
+    rounds, elapsed = _rounds(left, workers), sum(state.accounts.sessions_ms) / MS_PER_HOUR
+    remaining = None if seconds is None else rounds * seconds / 3600
+    estimated = forecast = None
+    if plan.calibration is not None:
+        typical = plan.calibration.median_seconds / 3600
+        estimated = _rounds(done, plan.devices.count) * typical
+        forecast = estimated + rounds * typical
     return Pace(
         elapsed_hours=elapsed,
         remaining_hours=remaining,
-        progress=done / (done + to_do) if done + to_do else 1.0,
+        progress=cost / (cost + to_do) if cost + to_do else 1.0,
         evals_per_hour=count / elapsed if count and elapsed else None,
         eta=None if remaining is None else now + timedelta(hours=remaining),
-        on_track=None if remaining is None else _is_on_track(state, now, elapsed, remaining),
+        on_track=_is_on_track(state, now, forecast, elapsed, remaining),
         estimated_hours=estimated,
         accuracy=100 * estimated / elapsed if estimated and elapsed else None,
     )
@@ -210,51 +225,26 @@ def expected_seconds(state: RunState) -> float | None:
     return None if calibration is None else calibration.median_seconds
 
 
-def _is_on_track(state: RunState, now: datetime, elapsed: float, remaining: float) -> bool | None:
+def _is_on_track(
+    state: RunState, now: datetime, forecast: float | None, elapsed: float, left: float | None
+) -> bool | None:
     """Whether the forecast, the window and the cap on hours leave what is needed; None without any.
 
     That includes the last attempt's whole reservation, or a rule ends the run.
     """
-    plan, accounts, typical, slacks = state.plan, state.accounts, 0.0, list[float]()
-    if plan.calibration is not None:
-        typical = plan.calibration.median_seconds / 3600
-        planned = (_rounds_done(state) + _rounds_left(state)) * typical
-        slowest = max(100 * planned / GOOD_ACCURACY[0], SHORTEST_HOURS)
-        slacks.append(slowest - elapsed - remaining)
-    last = max(0.0, plan.limits.reserve_ms / MS_PER_HOUR - typical) if remaining else 0.0
+    plan, accounts, slacks = state.plan, state.accounts, list[float]()
+    if left is None:
+        return None
+    typical = 0.0 if plan.calibration is None else plan.calibration.median_seconds / 3600
+    last = max(0.0, plan.limits.reserve_ms / MS_PER_HOUR - typical) if left else 0.0
+    if forecast is not None:
+        slacks.append(max(100 * forecast / GOOD_ACCURACY[0], SHORTEST_HOURS) - elapsed - left)
     if accounts.deadline_ms is not None:
         left_ms = accounts.deadline_ms - max(1000 * now.timestamp(), accounts.now_ms)
-        slacks.append(left_ms / MS_PER_HOUR - remaining - last)
+        slacks.append(left_ms / MS_PER_HOUR - left - last)
     if accounts.caps.hours is not None:
-        slacks.append(accounts.caps.hours - accounts.wall_ms / MS_PER_HOUR - remaining - last)
+        slacks.append(accounts.caps.hours - accounts.wall_ms / MS_PER_HOUR - left - last)
     return min(slacks) >= 0 if slacks else None
-
-
-def _rounds_left(state: RunState) -> float:
-    """Evaluations one after another that the run still needs, on its session's workers."""
-    plan, current = state.plan, state.current
-    workers = state.opened[-1].workers if state.opened else plan.devices.count
-    rounds: float = _generations_left(state) * ceil(plan.resolved.per_generation / workers)
-    if current is not None:
-        rounds += _rounds(current.unfinished, current.cost - current.done_cost, workers)
-    return rounds + sum(cost for _, cost in left_to_compare(state)) / workers
-
-
-def _rounds_done(state: RunState) -> float:
-    """Evaluations one after another that what is done should have taken on the plan's devices.
-
-    A generation waits for its last evaluation; the reference fills the slots that it leaves idle.
-    """
-    workers, costs = state.plan.devices.count, dict.fromkeys((True, False), 0.0)
-    for batch in state.batches():
-        costs[batch.comparison in (None, "reference", "proxy")] += batch.done_cost
-    rounds = sum(_rounds(g.settled, g.done_cost, workers) for g in state.generations)
-    return max(rounds, costs[True] / workers) + costs[False] / workers
-
-
-def _generations_left(state: RunState) -> int:
-    """Generations that are not asked yet."""
-    return 0 if search_is_over(state) else state.plan.resolved.generations - state.begun
 
 
 def last_seen(state: RunState) -> datetime:

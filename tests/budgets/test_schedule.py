@@ -130,15 +130,14 @@ def test_a_window_must_leave_the_last_attempts_whole_limit(seconds: float, on_tr
         assert pace(in_pairs(timed(caps=caps), 2.0)).on_track == on_track
 
 
-def test_what_is_compared_beside_the_search_fills_slots_before_it_takes_rounds() -> None:
-    """On two devices, of 2 s each: 13 generations of 3 leave 13 slots to the reference's 11; the
-    12 of the finalists come after them."""
+def test_generations_and_comparisons_are_expected_one_after_another() -> None:
+    """On two devices, of 2 s each: 13 generations of 3, the reference's 11, the finalists' 6."""
     story = told_of(generations=13 * ((1.0, 1.1, 1.2),), finalists={"average": 0.98, "mean": 0.99})
     story.elapsed_ms = 100_000
     story.say(Overridden(rule="crash_rate", generation=0, reason="a record that shows the time"))
     found = pace(story.state)
     assert found.estimated_hours is not None
-    assert found.estimated_hours * HOUR == pytest.approx(2 * (13 * 2 + 6 / 2))
+    assert found.estimated_hours * HOUR == pytest.approx(2 * (13 * 2 + 6 + 3))
     assert found.evals_per_hour == pytest.approx((13 * 3 + 11 + 6) / 100 * HOUR)
 
 
