@@ -337,11 +337,6 @@ def resolve(
             "--from RUN and --variant belong to a phase2, which needs both: the phase 1 that it "
             "follows; robust has the same knobs, expanded more of them"
         )
-    known = registry.settings_of(config.objective, config.training)
-    for name in config.training:
-        if name not in (names := (*known.model_fields, *known.alone)):
-            place = f"{config.objective} setting ({config.source(f'{TRAINING}.{name}')})"
-            raise unknown(place, name, names)
     return config
 
 

@@ -182,12 +182,13 @@ def test_no_file_for_people_steers_a_terminal_or_a_browser(complaining: Path) ->
 
 def test_every_row_of_the_table_is_one_row_and_no_formula(complaining: Path) -> None:
     text = (complaining / "progress.csv").read_text()
-    rows = list(csv.reader(io.StringIO(text)))
+    rows = list(csv.DictReader(io.StringIO(text)))
 
     assert not steering(text)
-    assert {len(row) for row in rows} == {len(rows[0])}
-    assert not [cell for row in rows for cell in row if cell.startswith(("=", "+", "-", "@"))]
-    causes = {row[-1] for row in rows}
+    assert not [row for row in rows if None in row or None in row.values()]  # of another length
+    said = [row[name] for row in rows for name in ("configuration", "status", "device", "cause")]
+    assert not [cell for cell in said if cell.startswith(("=", "+", "-", "@"))]
+    causes = {row["cause"] for row in rows}
     assert {"'=cmd()|'/C calc'!A0", "'--option -x"} <= causes
 
 

@@ -141,7 +141,7 @@ def best(
     if form == "toml":
         return Answer(document, [forms.as_toml(view).rstrip("\n")])
     if form == "flags":
-        print(printable(" ".join(forms.source(view))), file=sys.stderr)
+        print(printable(forms.source(view)), file=sys.stderr)
         return Answer(document, [forms.as_flags(view)])
     said = answer(view)
     known = [f"{name}: {text}" for name, text in said.parts.items() if name != "Next"]

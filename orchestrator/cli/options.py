@@ -12,7 +12,7 @@ from typer import Argument, Context, Option
 
 from budgets.formatting import command, listed
 from budgets.plan import Phase
-from objectives.settings import check_writable
+from objectives.secrets import redacted
 from orchestrator.config import FLAGS, KEYS, Config, Flags, Search, resolve
 from orchestrator.records.runs import RUNS_DIR, find_run
 
@@ -107,7 +107,8 @@ class Typed:
     def reason(self) -> str:
         """The reason that was given. Raises ValueError if no ledger should keep it."""
         reason: str = self._values.get("reason") or ""
-        check_writable("--reason", reason)
+        if not reason.isprintable() or redacted(reason, {}) != reason:
+            raise ValueError(f"--reason: expected a printable line without secrets, got {reason!r}")
         return reason
 
     @property

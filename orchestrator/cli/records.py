@@ -20,8 +20,7 @@ from orchestrator.cli.output import (
     Answer,
     print_json,
 )
-from orchestrator.records.runs import find_run, load_state
-from orchestrator.records.standing import REPEAT
+from orchestrator.records.runs import REPEAT, find_run, load_state
 
 PORT = 8321
 

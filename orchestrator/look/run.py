@@ -25,7 +25,7 @@ from budgets.stats import Gain, NamedGain
 from budgets.verdict import Findings, best_point, findings, recommendation
 from objectives.space import Knob as Scale
 from orchestrator.look.files import heartbeat
-from orchestrator.records.standing import OVER, Standing, standing_of
+from orchestrator.records.runs import OVER, Standing, standing_of
 
 NEAR = 0.01  # of a knob's range: a value this near to an end counts as at the end
 

@@ -24,8 +24,7 @@ from budgets.state import RunState
 from objectives.secrets import redacted
 from orchestrator.look.json_documents import flat, plain_name, plain_values
 from orchestrator.look.run import Run, comparison_name
-from orchestrator.records.runs import Tail, load_state
-from orchestrator.records.standing import goes_on
+from orchestrator.records.runs import Tail, goes_on, load_state
 from orchestrator.records.tables import rates
 
 POLL_SECONDS = 0.5

@@ -55,9 +55,9 @@ def test_a_function_gets_what_was_promised_and_its_score_comes_back(product: Pro
 
     assert shown.recommendation is not None
     depth, best = shown.recommendation["depth"], product.json("best")
-    (knob,) = (knob for knob in best["recommended"]["knobs"] if knob["name"] == "depth")
+    (knob,) = (knob for knob in best["knobs"] if knob["name"] == "depth")
     settings = tomllib.loads(product("best --as toml").out)["training"]["knobs"]["depth"]
-    values = [depth, knob["value"], knob["baseline"], settings["min"], settings["baseline"]]
+    values = [depth, knob["recommended"], knob["baseline"], settings["min"], settings["baseline"]]
     for document in (best, json.loads((run / "best.json").read_text())):
         values.append(document["recommendation"]["knobs"]["depth"])
     assert {type(value) for value in values} == {int}

@@ -69,9 +69,11 @@ def searched(lines: Lines, name: str, settings: dict[str, Any]) -> None:
 # What it shows
 
 
-def test_a_knob_says_how_far_it_moved(confirmed: Path, told: Told) -> None:
-    (first, _) = told("confirmed")["recommended"]["knobs"]
-    assert first["moved"] == pytest.approx((first["value"] - first["baseline"]) / 2)
+def test_a_knob_says_how_far_it_moved(confirmed: Path, command: "Command", told: Told) -> None:
+    moved = [row.split()[-4] for row in command("best").out.splitlines() if "its range" in row]
+    knobs = told()["knobs"]
+    shares = [50 * (knob["recommended"] - knob["baseline"]) for knob in knobs]
+    assert moved == [f"{share:+.3g}%" for share in shares]
 
 
 @pytest.mark.parametrize(
@@ -120,8 +122,8 @@ def test_of_the_core_arguments_and_file_are_settings(
     plain: Path, command: "Command", told: Told, tamper: Tamper, tmp_path: Path
 ) -> None:
     tamper(plain, lambda lines: searched(lines, "nanochat", {"n_layer": 1, "tau_c": 0.8}))
-    text, recommended = command("best", "--as", "toml").out, told()["recommended"]
-    values = {knob["name"]: knob["value"] for knob in recommended["knobs"]}
+    text, recommended = command("best", "--as", "toml").out, told()["recommendation"]
+    values = recommended["knobs"]
     assert tomllib.loads(text) == {"training": {"n_layer": 1, **values}}
     arguments = command("best", "--as", "flags").out.split()
     taken = command("explain", "--json", "--set", "n_layer=1", *arguments)

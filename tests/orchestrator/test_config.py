@@ -199,7 +199,7 @@ REFUSED = [
     ("search.teir = 'min'", "key in [search] (file run.toml) 'teir'. Did you mean 'tier'?"),
     ("thresholds.go_gian = 0.1", "[thresholds] (file run.toml) 'go_gian'. Did you mean 'go_gain'?"),
     ("seed = 3", "unknown key (file run.toml) 'seed'"),
-    ("[training]\nn_embed = 64", "setting (file run.toml) 'n_embed'. Did you mean 'n_embd'?"),
+    ("[training]\nn_embed = 64", "unknown nanochat setting 'n_embed'. Did you mean 'n_embd'?"),
     ("preset='quik'", "unknown nanochat preset 'quik'. Did you mean 'quick'?"),
     ("objective='sphere'\npreset='quick'", "unknown sphere preset 'quick'"),
     ("search = 3", "run.toml: search: expected a table [search], got 3"),
@@ -231,7 +231,7 @@ ASSIGNED = [
     ("serach.seed=3", "unknown key (--set) 'serach'. Did you mean 'search'?"),
     ("search.seed=three", "--set: search.seed: expected a whole number, got 'three'"),
     ("search.sigma0=NaN", "--set: search.sigma0: expected a number, got 'NaN'"),
-    ("tier=min", "unknown sphere setting (--set) 'tier'"),
+    ("tier=min", "unknown sphere setting 'tier'"),
     ("slurm.setup=https://me:correct@host/x", "is a URL with a user name or a password"),
 ]
 

@@ -12,7 +12,7 @@ from orchestrator.execution.api import METRICS, STARTED
 from orchestrator.look import files
 from orchestrator.look.plots import drawings
 from orchestrator.look.run import Run
-from orchestrator.records import standing
+from orchestrator.records import runs as standing
 from orchestrator.records.runs import Tail, load_state
 
 GOLDEN = Path(__file__).parents[2] / "golden/runs"

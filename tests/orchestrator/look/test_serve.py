@@ -62,8 +62,8 @@ def go(root: Path) -> str:
 @pytest.fixture
 def running(root: Path, monkeypatch: pytest.MonkeyPatch) -> bytes:
     """`go` is carried out by this process; the records that are still to come."""
-    monkeypatch.setattr("orchestrator.records.standing.goes_on", lambda state, now: True)
-    monkeypatch.setattr("orchestrator.records.standing._is_here", lambda state: True)
+    monkeypatch.setattr("orchestrator.records.runs.goes_on", lambda state, now: True)
+    monkeypatch.setattr("orchestrator.records.runs._is_here", lambda state: True)
     lines = (GOLDEN / "go" / LEDGER).read_bytes().splitlines(keepends=True)
     (root / "phase1/go" / LEDGER).write_bytes(b"".join(lines[:40]))
     return b"".join(lines[40:])
@@ -85,7 +85,7 @@ def test_the_list_and_a_page_say_the_same_of_each_run(
     part = client.get(f"{entries[1].id}?part")
     again = client.get(f"{entries[1].id}?part", headers={"If-None-Match": part.headers["ETag"]})
     assert ("<html" in part.text, again.status_code, again.content) == (False, 304, b"")
-    monkeypatch.setattr("orchestrator.records.standing.goes_on", lambda state, now: False)
+    monkeypatch.setattr("orchestrator.records.runs.goes_on", lambda state, now: False)
     stands = {one.place: one.stands for one in site.entries()}
     assert stands["phase1/go"] == "interrupted"  # though its ledger is the same
 

@@ -24,7 +24,7 @@ from objectives.api import ObjectiveSpec
 from orchestrator.cli import run as output
 from orchestrator.look.run import Run, Slot
 from orchestrator.look.terminal import looks, picture, slot_lines, status_lines
-from orchestrator.records import standing
+from orchestrator.records import runs as standing
 from orchestrator.records.runs import Tail, load_state
 from tests.conftest import REPOSITORY
 from tests.console import Shell

@@ -13,8 +13,7 @@ from budgets.rules import judge
 from budgets.state import RunState, fold
 from orchestrator.execution.processes import this_owner
 from orchestrator.look.serve import Site
-from orchestrator.records.runs import Result, load_state
-from orchestrator.records.standing import REPEAT, Standing, standing_of
+from orchestrator.records.runs import REPEAT, Result, Standing, load_state, standing_of
 from tests.budgets.conftest import OPENED, Story, small_plan
 from tests.orchestrator.conftest import cut_ledger
 
@@ -140,7 +139,7 @@ def comparing(tmp_path: Path, search_confirmed: Callable[..., Result]) -> Path:
 def test_what_only_ends_the_search_is_no_end_for_any_reader(
     comparing: Path, command: "Command", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.records.standing.owner_is_gone", lambda owner: True)
+    monkeypatch.setattr("orchestrator.records.runs.owner_is_gone", lambda owner: True)
     assert judge(load_state(comparing)).triggers[0].rule == "patience"
 
     status = command("status", str(comparing)).out.splitlines()
