@@ -360,22 +360,21 @@ def _layered(
     layers += [("--set", parse_assignments(assignments))]
     layers += [(flag, {key: value}) for key, (value, flag) in flags.items()]
     said = {key: value for _, own in layers for key, value in own.items()}
-    layers = [*_followed(said), *layers]
-    said = {key: value for _, own in layers for key, value in own.items()}
-    for source, own in [*_named(said), *layers]:
+    run, tuned = _followed(said)
+    for source, own in [(run, tuned), *_named(tuned | said), *layers]:
         yield from ((key, value, source) for key, value in own.items())
 
 
-def _followed(values: Values) -> Iterator[tuple[str, Values]]:
-    """Yield what the run has tuned that a phase 2 without an objective follows."""
-    run = values.get("search.follows")
-    if run and values.get("search.phase") == "phase2" and "objective" not in values:
-        root = Path(str(values.get("runs_dir", RUNS_DIR)))
-        plan = load_state(find_run(str(run), root, "phase1")).plan
-        settings = registry.unusual(plan.objective).items()
-        tuned = {"objective": plan.objective.name, "direction": plan.direction}
-        own = {**tuned, **{f"{TRAINING}.{key}": value for key, value in settings}}
-        yield f"run {Path(str(run)).name}", own
+def _followed(values: Values) -> tuple[str, Values]:
+    """Return what the run has tuned that a phase 2 without an objective follows, and its name."""
+    run = str(values.get("search.follows") or "")
+    if not run or values.get("search.phase") != "phase2" or "objective" in values:
+        return "", {}
+    root = Path(str(values.get("runs_dir", RUNS_DIR)))
+    plan = load_state(find_run(run, root, "phase1")).plan
+    settings = {f"{TRAINING}.{k}": value for k, value in registry.unusual(plan.objective).items()}
+    own = {"objective": plan.objective.name, "direction": plan.direction, **settings}
+    return f"run {Path(run).name}", own
 
 
 def _named(values: Values) -> Iterator[tuple[str, Values]]:
@@ -397,10 +396,9 @@ def _complaint(fault: ErrorDetails, sources: Mapping[str, str]) -> str:
     key, owner = ".".join(places), ".".join(places[:2])
     source = next((s for k, s in sources.items() if f"{k}.".startswith(f"{owner}.")), "default")
     if fault["type"] == "extra_forbidden":
-        if tables:
-            known = SECTIONS[tables[0]].model_fields
-            return str(unknown(f"key in [{tables[0]}] ({source})", name, known))
-        return str(unknown(f"key ({source})", name, (*TOP, *TABLES)))
+        known = SECTIONS[tables[0]].model_fields if tables else (*TOP, *TABLES)
+        kind = f"key in [{tables[0]}]" if tables else "key"
+        return str(unknown(f"{kind} ({source})", name, known))
     is_flag = source.startswith("--") and source != "--set"
     return fault_in_words(fault, source if is_flag else f"{source}: {key}")
 

@@ -6,7 +6,7 @@ import sys
 from contextlib import suppress
 from importlib import import_module
 from inspect import Parameter, Signature, getdoc, signature
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -151,12 +151,14 @@ def program(*, is_whole: bool = False) -> Any:
         help="CMA-ES search on a budget that is reserved before it is spent.",
         epilog=_examples("doctor", "phase1 --tier min", "report --html"),
     )
-    version = typer.Option(
-        "--version", metavar="", callback=_say_version, is_eager=True, help="Print the version."
-    )
+    version: dict[str, Any] = {
+        "metavar": "",
+        "callback": _say_version,
+        "help": "Print the version.",
+    }
 
     @app.callback()
-    def before(asked: Annotated[bool, version] = False) -> None:
+    def before(asked: bool = typer.Option(False, "--version", is_eager=True, **version)) -> None:
         """Options before a command's name."""
 
     whole: Any = typer.main.get_command(app)

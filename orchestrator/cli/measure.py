@@ -5,6 +5,7 @@ Each `check` evaluates points on seeds, in a run of its own that the same comman
 
 import sys
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import typer
@@ -147,9 +148,7 @@ def train(
         if stop.requested:
             raise training.StoppedError
 
-    def say(line: str) -> None:
-        print(line, file=sys.stderr if typed.as_json else sys.stdout, flush=True)
-
+    say = partial(print, file=sys.stderr if typed.as_json else sys.stdout, flush=True)
     stop.install()
     try:
         with insisted_on([]):

@@ -39,7 +39,7 @@ from orchestrator.look.run import Run
 from orchestrator.look.terminal import SHOW, can_paint, line_of, told
 from orchestrator.matrix.campaign import Staggered, campaign_from, campaign_matrix
 from orchestrator.matrix.carry_out import carry_out, carry_out_search
-from orchestrator.plan.resolve import slots_of
+from orchestrator.plan.resolve import Overrides, slots_of
 from orchestrator.records.runs import Result
 from orchestrator.run.loop import Run as RunInHand
 from orchestrator.run.loop import Stop, at_once
@@ -53,29 +53,25 @@ def search(typed: Typed) -> None:
     """Search, or run what a file describes; repeated, resume it. Writes RUNS_DIR/PHASE/ID."""
     config, overrides = typed.request, typed.overrides
     slots = slots_of(config)
-    if config.campaign is not None:
-        if overrides:
-            raise ValueError(f"--override {overrides[0][0]}: no rule pauses a campaign")
-        _campaign(typed, config, slots)
-    elif config.search.tier is None:
+    if config.campaign is None and config.search.tier is None:
         raise ValueError(
             "--tier: say how much to spend: min, target or max, or search.tier in a file. "
             "The command plan shows what each costs"
         )
-    else:
-        with conducting(typed, config) as (session, live):
-            live.finish(carry_out_search(session, config, slots, overrides), session)
+    with conducting(typed, config) as (session, live):
+        begin = carry_out_search if config.campaign is None else _carry_out_campaign
+        live.finish(begin(session, config, slots, overrides), session)
 
 
-def _campaign(typed: Typed, config: Config, slots: Devices) -> None:
+def _carry_out_campaign(
+    session: Session, config: Config, slots: Devices, overrides: Overrides
+) -> Result:
     campaign, assumed = campaign_from(config), config.evaluation.assume_eval_seconds
     slots = resized(slots, campaign.workers(slots.count))
     known = None if assumed is None else Calibration(assumed_seconds=assumed)
-    with conducting(typed, config) as (session, live):
-        seconds = campaign.stagger_seconds
-        pace = Staggered(seconds, session.clock.monotonic) if seconds else None
-        matrix = campaign_matrix(config, campaign)
-        live.finish(carry_out(matrix, session, slots, pace, known), session)
+    seconds = campaign.stagger_seconds
+    pace = Staggered(seconds, session.clock.monotonic) if seconds else None
+    return carry_out(campaign_matrix(config, campaign), session, slots, pace, known, overrides)
 
 
 # The session

@@ -81,8 +81,8 @@ plan good.toml --window 10m                             | safety margin of 1800 
 run folder                                              | folder
 run typo.toml                                           | tier
 run corrupt.toml                                        | corrupt.toml
-run function.toml --set training.knobs.lr.baseline=2    | lr
-run function.toml --set training.direction=maximize     | above all tables
+run function.toml --tier min --set training.knobs.lr.baseline=2 | lr
+run function.toml --tier min --set training.direction=maximize | above all tables
 {FUNCTION} --set training.knobs.lr.max=1e308            | lr
 {FUNCTION} --objective python:train:absent              | absent
 {FUNCTION} --objective python:budgets.x:y               | budgets
