@@ -127,10 +127,10 @@ def device_name(gpu_id: str | None, host: str = "") -> str:
     return f"{gpu_id or 'cpu'} on {host}" if host else gpu_id or "cpu"
 
 
-def lost(attempt: Attempt, cause: str, seconds: float, device: str = "") -> Outcome:
+def lost(attempt: Attempt, cause: str, seconds: float) -> Outcome:
     """Return the outcome of an attempt that has no result; `seconds` are what it is charged."""
     name = attempt.attempt_id
-    return Outcome(attempt_id=name, status=Status.LOST, cause=cause, seconds=seconds, device=device)
+    return Outcome(attempt_id=name, status=Status.LOST, cause=cause, seconds=seconds)
 
 
 def write_model(path: Path, model: BaseModel, *, durable: bool = True) -> None:

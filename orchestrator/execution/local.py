@@ -251,8 +251,7 @@ class LocalExecutor:
             return None
         self._withdraw(one.device, f"processes of {attempt.attempt_id} cannot be ended there")
         cause = f"its supervisor has not ended it after {one.seconds():.0f} s"
-        name = api.device_name(one.device, self._host)
-        return self._back(one, api.lost(attempt, cause, one.seconds(), name))
+        return self._back(one, api.lost(attempt, cause, one.seconds()))
 
     def _release(self, device: Device, outcome: Outcome) -> None:
         """Take the device back, unless the outcome shows that it has failed."""

@@ -37,8 +37,6 @@ LEASE_SECONDS = 60.0  # without a step: a node ends what it runs
 MARGIN_SECONDS = 10.0  # beyond lease and grace, until a silent node is lost
 STEP_SECONDS = 0.1  # how long a step waits for outcomes
 LOOK_SECONDS = 0.25  # longest wait for an answer before files and silent nodes are checked
-ROOT = Path(__file__).resolve().parents[2]  # the directory of this package
-OBJECT_STORE_BYTES = 80 * 2**20  # near Ray's minimum: nothing large goes through it
 RAY_LOOK = "Look at the cluster with: ray status"
 
 
@@ -338,11 +336,11 @@ def connected(address: str | None) -> Iterator[None]:
     _check_network(address)
     if address == "local":
         set_environment(own_token=True)
-        options |= {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
+        options |= {"include_dashboard": False, "object_store_memory": 80 << 20}  # near the minimum
     ray = _ray()
     try:
         # Workers look for modules in the driver's directory first. Ray leaves handlers of its own.
-        with insisted_on([]), chdir(ROOT):
+        with insisted_on([]), chdir(Path(__file__).resolve().parents[2]):
             ray.init(address=address, logging_level="ERROR", **options)
     except SystemExit as ended:  # by Ray's own handler of SIGTERM
         raise Insisted(signal.SIGTERM) from ended
@@ -370,13 +368,13 @@ def set_environment(*, own_token: bool = False) -> None:
     A Ray that is started here demands a token that only this user's processes know. It stays the
     same as long as this process lives: Ray reads it once.
     """
-    for name, value in {
-        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # a local Ray listens on 127.0.0.1 only
-        "RAY_memory_monitor_refresh_ms": "0",  # it would kill innocent slots for one heavy child
-        "RAY_worker_niceness": "0",  # workers would run at nice 15
-        "RAY_USAGE_STATS_ENABLED": "0",
-    }.items():
-        os.environ.setdefault(name, value)
+    for name in (
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER",  # a local Ray listens on 127.0.0.1 only
+        "RAY_memory_monitor_refresh_ms",  # it would kill innocent slots for one heavy child
+        "RAY_worker_niceness",  # workers would run at nice 15
+        "RAY_USAGE_STATS_ENABLED",
+    ):
+        os.environ.setdefault(name, "0")
     if own_token:
         os.environ["RAY_AUTH_MODE"] = "token"
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))

@@ -76,8 +76,6 @@ def supervise(line: socket.socket, request: dict[str, Any]) -> None:
     """
     began, directory = time.monotonic(), Path(request.pop("directory"))
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # with the server's setting nothing can be reaped
-    for signum in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTSTP):
-        signal.signal(signum, signal.SIG_IGN)
     processes.adopt_orphans()
     if attempt := api.read(Attempt, directory / api.CONFIG):
         watch = Watch(attempt, line, began, **request)
@@ -115,7 +113,7 @@ class Watch:
         self.check_wanted()
         if self.violation is None:
             self.logs = api.open_logs(self.attempt.directory)
-            self._watch(fork_trainer(self.attempt, self.gpu_id, self.threads, *self.logs))
+            self._watch(fork_trainer(self.attempt, self.gpu_id, self.threads, self.logs))
         is_over = self.kill_tree(self.attempt.limits.grace_seconds)
         for log in self.logs:
             shorten(log, self.attempt.limits.log_bytes)

@@ -9,10 +9,11 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from budgets.events import Status
 from objectives import process as kernel
@@ -33,15 +34,13 @@ from orchestrator.execution.api import Attempt, Report, Reported
 CAUSE_CHARACTERS = 1000  # longest text of a cause
 
 
-def fork_trainer(
-    attempt: Attempt, gpu_id: str | None, threads: int, stdout: int, stderr: int
-) -> int:
-    """Fork the evaluation's process with these files for its output; return its pid."""
+def fork_trainer(attempt: Attempt, gpu_id: str | None, threads: int, logs: Sequence[int]) -> int:
+    """Fork the evaluation's process with these files for stdout and stderr; return its pid."""
     supervisor = os.getpid()
     if pid := os.fork():
         return pid
     try:
-        _prepare(supervisor, stdout, stderr)
+        _prepare(supervisor, logs)
         os.chdir(attempt.directory)
         os.environ |= {  # for programs that it starts
             "CUDA_VISIBLE_DEVICES": gpu_id or "",
@@ -60,7 +59,7 @@ def fork_trainer(
             os._exit(127)
 
 
-def _prepare(supervisor: int, stdout: int, stderr: int) -> None:
+def _prepare(supervisor: int, logs: Sequence[int]) -> None:
     """Leave nothing of the supervisor in this process but the files for its output."""
     os.setpgid(0, 0)
     kernel.die_with_parent(supervisor)
@@ -70,8 +69,7 @@ def _prepare(supervisor: int, stdout: int, stderr: int) -> None:
         with suppress(OSError, ValueError):
             signal.signal(signum, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    null = os.open(os.devnull, os.O_RDONLY)
-    for source, target in ((null, 0), (stdout, 1), (stderr, 2)):
+    for target, source in enumerate((os.open(os.devnull, os.O_RDONLY), *logs)):
         os.dup2(source, target)
     os.closerange(3, 1 << 20)
 
@@ -86,10 +84,10 @@ def evaluate(attempt: Attempt, device: str, threads: int) -> Report:
     """Run the objective and report how it ended; raises nothing but Insisted."""
     name, heartbeat = attempt.attempt_id, partial(beat, attempt.directory / api.METRICS)
     context = Context(attempt.directory, device, threads, heartbeat, name, attempt.pinned)
-    called_at = None
+    found: dict[str, Any] = {"attempt_id": name}
     try:
         objective = registry.load(attempt.objective)
-        called_at = time.monotonic()
+        found["called_at"] = time.monotonic()
         answer = objective.evaluate(attempt.knobs, attempt.seed, context)
         if not isinstance(answer, Measurement):
             raise TypeError(f"expected a Measurement, got {type(answer).__name__}")
@@ -99,9 +97,8 @@ def evaluate(attempt: Attempt, device: str, threads: int) -> Report:
         if not isinstance(error, ProgramFailedError):  # the program's own output is what helps
             with suppress(OSError):  # a full disk
                 traceback.print_exc()
-        status, cause = classify(error), in_one_line(error)
-        return Report(attempt_id=name, status=status, cause=cause, called_at=called_at)
-    return Report(attempt_id=name, status=Status.OK, measurement=answer, called_at=called_at)
+        return Report(status=classify(error), cause=in_one_line(error), **found)
+    return Report(status=Status.OK, measurement=answer, **found)
 
 
 def classify(error: BaseException) -> Reported:
