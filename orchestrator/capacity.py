@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from math import inf, sqrt
 from pathlib import Path
 from statistics import fmean
@@ -54,17 +55,14 @@ class HostSlots(Pace):
     def admits(self, state: RunState) -> bool:
         """Whether there is a slot for one more evaluation; takes it."""
         in_flight = len(state.accounts.holds)
-        if len(self._held) <= in_flight:
+        if len(self._held) <= in_flight and _locks(self._turn):
             others = (slot for slot in self._slots if slot not in self._held)
-            slot = next(filter(_locks, others), None) if _locks(self._turn) else None
-            if slot is None and in_flight == 0:
-                if not self._waits:
-                    self._say(f"Waiting: other runs use all {len(self._slots)} slots of {SLOTS}.")
-                self._waits = True
-                return False
-            self._held += [] if slot is None else [slot]
-        fcntl.flock(self._turn, fcntl.LOCK_UN)
-        self._waits = False
+            self._held += islice(filter(_locks, others), 1)
+        waited, self._waits = self._waits, in_flight == 0 and not self._held
+        if not self._waits:
+            fcntl.flock(self._turn, fcntl.LOCK_UN)
+        elif not waited:
+            self._say(f"Waiting: other runs use all {len(self._slots)} slots of {SLOTS}.")
         return len(self._held) > in_flight
 
     def look(self, state: RunState) -> None:
