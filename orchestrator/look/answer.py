@@ -31,14 +31,8 @@ from orchestrator.look.page import Answer, Mood
 from orchestrator.look.run import Run
 from orchestrator.plan.resolve import found_as
 
-NAME_CHARACTERS = 48  # of a run's id that begins the id of the next run
-
-FLAGS = ("--json", "--again")
-"""Options without a value."""
-
-ONCE = ("--json", "--override", "--reason")
-"""Options that are meant for one session: a repeated command leaves them out."""
-
+FLAGS = ("--json", "--again")  # options without a value
+ONCE = ("--json", "--override", "--reason")  # a repeated command leaves them out
 KEPT = (
     *("--objective=", "--preset=", "--set=", "--executor=", "--address="),
     *("--device=", "--workers=", "--runs-dir="),
@@ -51,7 +45,6 @@ COMMANDS = (
     *("knobs", "proxy", "workers", "memory"),
 )
 AGAIN, SEARCH = "repeat the command that began it", "Search over these knobs."
-
 
 Step = tuple[str, ...]
 """What to do next, and the commands for it."""
@@ -124,14 +117,8 @@ def _way_on(run: Run) -> Step:
 # Decided
 
 
-def _but(run: Run) -> str:
-    """Return the cautions as the rest of a sentence."""
-    said = " ".join(text.cautions(run))
-    return said[:1].lower() + said[1:]
-
-
 def _decided(run: Run, found: Findings, own: Decided) -> Answer:
-    but = _but(run)
+    but = " ".join(text.cautions(run))
     mood: Mood = "bad" if own.grade == "no_go" else "caution" if but else "good"
     said = f"{sentence_case(text.decision(run.state, own))}."
     if (before := found.one("incumbent")) is not None:
@@ -188,10 +175,8 @@ def after_the_verdict(run: Run) -> Step:
     is_open = run.gain is not None and (run.gain.upper or 0.0) > plan.thresholds.go_gain
     if (is_open or own.no_go != "below_noise") and is_first and plan.tier != "max":
         seed = assign("evaluation.seed", plan.evaluation_seed + 1)
-        run_id = f"{plan.run_id[:NAME_CHARACTERS]}-max"
         said = f"Search longer, with {TIERS['phase1', 'max'].evaluations} evaluations."
-        another = _of_objective(run, "phase1", "--tier", "max", *seed, "--run-id", run_id)
-        return said, *another
+        return said, *_of_objective(run, "phase1", "--tier", "max", *seed)
     said = "Check which knobs move the score at all before you search again."
     # the command of a phase 2 may not name the objective
     return said, *(_of_objective(run, "check", "knobs") if is_first else ())
@@ -219,7 +204,7 @@ def _over(run: Run) -> Answer:
     if not run.counts.ok:
         step = "Look into the failures.", command("report", named(run))
     sentence += " Nothing was compared with the baseline on fresh seeds, so this is not a Go yet."
-    said = {"but": _but(run)}
+    said = {"but": " ".join(text.cautions(run))}
     if run.counts.ok:
         said["found"] = f"Not compared with the baseline. {text.moves(run.knobs)}".rstrip()
     return _answer(run, "Finished, no verdict", mood, step, sentence, **said)

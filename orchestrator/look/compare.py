@@ -6,10 +6,10 @@ Lists about runs are in the order of the runs. A gain is relative to the run's o
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 from budgets.formatting import listed, number, plain, shortened
-from budgets.stats import Gain, gain
+from budgets.stats import gain
 from budgets.verdict import winner_scores
 from objectives.settings import cut
 from orchestrator.look import text
@@ -31,24 +31,13 @@ def _compare(one: Run, other: Run) -> bool:
     return is_same and mine.direction == theirs.direction
 
 
-class Duel(NamedTuple):
-    """One run's winner against another's, on fresh seeds of both."""
-
-    run: int
-    against: int
-    gain: Gain
-
-
 class Comparison:
     """Several runs side by side."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self.runs = tuple(runs)
-        self.names = tuple(shortened([run.plan.run_id for run in runs], NAME_WIDTH))
-
-    @property
-    def is_comparable(self) -> bool:
-        return all(_compare(self.runs[0], other) for other in self.runs[1:])
+        self.names = shortened([run.plan.run_id for run in runs], NAME_WIDTH)
+        self.is_comparable = all(_compare(runs[0], other) for other in runs[1:])
 
     @cached_property
     def differences(self) -> dict[str, tuple[str | None, ...]]:
@@ -66,17 +55,17 @@ class Comparison:
         return () if self.is_comparable else found or ("the objective's code",)
 
     @cached_property
-    def duels(self) -> tuple[Duel, ...]:
-        """Winners on shared seeds that neither was selected on."""
+    def duels(self) -> list[dict[str, Any]]:
+        """One run's winner against another's, on shared seeds that neither was selected on."""
         level = min((run.gain.level for run in self.runs if run.gain), default=0.01)
         scores = [winner_scores(run.state) for run in self.runs]
         pairs = combinations(enumerate(self.runs), 2)
-        duels = (
-            Duel(a, b, gain(scores[a], scores[b], level, one.plan.sign))
+        return [
+            {"run": a, "against": b, "gain": found}
             for (a, one), (b, other) in pairs
             if _compare(one, other)
-        )
-        return tuple(duel for duel in duels if duel.gain.mean is not None)
+            and (found := gain(scores[a], scores[b], level, one.plan.sign)).pairs
+        ]
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON values. Runs are referred to by their number."""
@@ -85,7 +74,7 @@ class Comparison:
             "comparable": self.is_comparable,
             "why_not": self.why_not,
             "differences": self.differences,
-            "winner_against_winner": [plain_values(duel._asdict()) for duel in self.duels],
+            "winner_against_winner": plain_values(self.duels),
         }
 
     def page(self) -> Page:
@@ -94,9 +83,9 @@ class Comparison:
         if self.why_not:
             sentence = f"What differs: {listed(self.why_not, MOST_NAMED)}."
         duels = (
-            f"{plain(self.names[duel.run])} over {plain(self.names[duel.against])}: "
-            f"{text.interval(duel.gain)}"
-            for duel in self.duels
+            f"{plain(self.names[one['run']])} over {plain(self.names[one['against']])}: "
+            f"{text.interval(one['gain'])}"
+            for one in self.duels
         )
         differing = (
             {name: cut(own[place] or "-", VALUE_WIDTH) for name, own in self.differences.items()}

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 from markupsafe import Markup, escape
 
-from budgets.formatting import plain, printable, sentence_case
+from budgets.formatting import plain, printable
 from budgets.formatting import table as table_lines
 from orchestrator.look.plots import Drawing
 
@@ -52,7 +52,7 @@ class Answer:
     @property
     def parts(self) -> dict[str, str]:
         """The answers below the verdict, by their names."""
-        but = {"But": sentence_case(self.but)} if self.but else {}
+        but = {"But": self.but} if self.but else {}
         found = {"Found": self.found, "How sure": self.sure}
         return but | found | {"Cost": self.cost, "Next": self.next}
 

@@ -11,7 +11,6 @@ import io
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import ceil, isfinite, nan
 from pathlib import Path
 from statistics import fmean, quantiles
@@ -44,7 +43,6 @@ _STYLE = dict.fromkeys(_INKED, INK) | {
 }
 
 Texts = tuple[str, str]  # a plot's title, and how to read it
-Ends = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -82,26 +80,21 @@ class Drawing:
 
 def drawings(run: Run) -> dict[str, Drawing]:
     """Return every plot with something to show, by name, in reading order."""
-    found = (_drawn(name, partial(plot, run)) for name, plot in PLOTS.items())
-    return {one.name: one for one in found if one is not None}
-
-
-def _drawn(name: str, plot: Callable[[Any], Texts | None]) -> Drawing | None:
-    """Return the plot with a legend that names each kind of mark once."""
     import matplotlib
     from matplotlib.figure import Figure as Canvas
 
-    with matplotlib.rc_context(_STYLE):
-        canvas = Canvas((WIDTH, 3.0), layout="constrained")
-        if (texts := plot(canvas)) is None:
-            return None
-        legends = (axes.get_legend_handles_labels() for axes in canvas.axes)
-        marks = {own: mark for each in legends for mark, own in zip(*each, strict=True)}
-        looks = {"handlelength": 1.8, "columnspacing": 1.2, "labelspacing": 0.25}
-        if marks:
+    found = dict[str, Drawing]()
+    for name, plot in PLOTS.items():
+        with matplotlib.rc_context(_STYLE):
+            canvas = Canvas((WIDTH, 3.0), layout="constrained")
+            if (texts := plot(run, canvas)) is None:
+                continue
+            legends = (axes.get_legend_handles_labels() for axes in canvas.axes)
+            marks = {own: mark for each in legends for mark, own in zip(*each, strict=True)}
+            looks = {"handlelength": 1.8, "columnspacing": 1.2, "labelspacing": 0.25}
             canvas.legend(marks.values(), marks, loc="outside upper left", ncols=3, **looks)
-    title, caption = map(_line, texts)
-    return Drawing(name, title, caption, canvas)
+        found[name] = Drawing(name, *map(_line, texts), canvas)
+    return found
 
 
 # What plots share
@@ -126,7 +119,9 @@ def _series(axes: Any, x: Sequence[float], y: Sequence[float | None], label: str
     axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
 
 
-def _limits(values: Iterable[float | None], must: Iterable[float | None] = ()) -> Ends:
+def _limits(
+    values: Iterable[float | None], must: Iterable[float | None] = ()
+) -> tuple[float, float]:
     """Return the ends of an axis that shows all of `must`, and `values` without far outliers."""
     own, kept = (
         [one for one in each if one is not None and isfinite(one)] for each in (values, must)

@@ -32,7 +32,7 @@ from orchestrator.look import page, sections
 from orchestrator.look.answer import answer
 from orchestrator.look.page import Answer
 from orchestrator.look.run import Run
-from orchestrator.look.terminal import MOST_SLOTS, slot_lines
+from orchestrator.look.terminal import slot_lines
 from orchestrator.records.runs import last_changed, load_state, runs_below
 
 HOST = "127.0.0.1"  # pages are for the user of this machine only
@@ -105,7 +105,7 @@ class Site:
             main = page.template().runs(str(self.root), self.home, self.entries())
             return self.root.name, main
         one = self._read(directory)
-        lines = [] if one.run is None else slot_lines(one.run.slots, MOST_SLOTS)
+        lines = [] if one.run is None else slot_lines(one.run.slots)
         main = page.template().live(one, self.home, lines) + page.template().answer(one)
         if one.run is not None:
             key = one.id, one.stands, one.run.state.head

@@ -16,10 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
-from rich.cells import cell_len, set_cell_size
 from rich.console import Console, Group
 from rich.live import Live
-from rich.segment import SegmentLines
 from rich.text import Text
 
 from budgets import events
@@ -30,16 +28,15 @@ from budgets.verdict import title
 from objectives.process import die_with_parent
 from orchestrator.look import text
 from orchestrator.look.answer import answer
-from orchestrator.look.page import Section, markdown
+from orchestrator.look.page import markdown
 from orchestrator.look.run import Run, Slot, comparison_name
-from orchestrator.look.sections import SECTIONS, about, page_of
+from orchestrator.look.sections import about, page_of
 from orchestrator.records.runs import Tail
 
-WIDEST = 40  # characters of a column about slots
-MOST_SLOTS, MOST_SECTIONS = 8, 4  # lines in `status`; of a report
+MOST_SLOTS = 8  # lines about slots
 
 LOOK_SECONDS, LOOK_SHARE, LOOK_MOST = 1.0, 0.005, 5.0  # between looks; of a core; at most
-TOGETHER_SECONDS, ABOVE = 0.1, 3  # lines within so long are printed at once; that stay visible
+TOGETHER_SECONDS = 0.1  # lines within so long are printed at once
 SHOW = "\0"  # begins a line that names the run to show; every other line is printed
 PIPE_BYTES = 1 << 16
 
@@ -52,32 +49,25 @@ def status_lines(run: Run) -> Iterator[str]:
     yield f"{run.plan.run_id}, {about(run)}: {run.standing.whose}"
     yield from answer(run).lines()
     if run.standing.kind == "running":
-        yield from (f"  {line}" for line in slot_lines(run.slots, MOST_SLOTS))
+        yield from (f"  {line}" for line in slot_lines(run.slots))
     yield f"Files: {run.directory}"
 
 
 def told(run: Run) -> tuple[list[str], str]:
     """Return the answers of a run's report, and before them, in Markdown, its details."""
     page = page_of(run, with_plots=False)
-    first = [one for one in page.sections if one.title in list(SECTIONS)[:MOST_SECTIONS]]
-    brief = (Section(title, [b for b in blocks if isinstance(b, str)]) for title, blocks in first)
-    details = markdown(one for one in brief if one.blocks)
+    details = markdown(one for one in page.sections if one.title != "Provenance")
     return ["", *page.answer.lines()], f"# {plain(page.name)}\n\n{details}"
 
 
-def slot_lines(slots: tuple[Slot, ...], most: int) -> list[str]:
-    """Return at most so many lines; where that is too few, of overdue slots first."""
-    shown, left = list(slots), 0
-    if len(slots) > most:
-        shown.sort(key=lambda one: (not one.is_overdue, one.doing == "idle"))
-        shown, left = shown[: most - 1], len(slots) + 1 - most
-    rows = [[printable(cell) for cell in _cells(slot)] for slot in shown]
-    widths = [min(WIDEST, max(map(cell_len, column))) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(map(set_cell_size, row, widths)).rstrip() for row in rows]
-    return [*lines, *[f"and {left} more"] * bool(left)]
+def slot_lines(slots: tuple[Slot, ...], most: int = MOST_SLOTS) -> list[str]:
+    """Return a line for each of so many slots, overdue ones first and idle ones last."""
+    shown = sorted(slots, key=lambda one: (not one.is_overdue, one.doing == "idle"))[:most]
+    left = len(slots) - len(shown)
+    return [*map(_slot, shown), *[f"and {left} more"] * bool(left)]
 
 
-def _cells(slot: Slot) -> tuple[str, str, str, str]:
+def _slot(slot: Slot) -> str:
     """Return the slot and its device, how long it has been busy, with what, and how far it is."""
     took = "" if slot.seconds is None else duration(slot.seconds)
     if took and slot.expected_seconds is not None:
@@ -90,12 +80,9 @@ def _cells(slot: Slot) -> tuple[str, str, str, str]:
         f"{slot.progress or 0:.0%}": slot.progress is not None,
         f"loss {number(slot.loss, 4)}": slot.loss is not None,
     }
-    return (
-        f"slot {slot.slot} {slot.device}",
-        took,
-        slot.what,
-        ", ".join(note for note, is_so in notes.items() if is_so),
-    )
+    said = ", ".join(note for note, is_so in notes.items() if is_so)
+    own = f"{f'slot {slot.slot} {slot.device}':14}  {took:24}  {slot.what:30}  {said}"
+    return printable(own).rstrip()
 
 
 # A line for each record
@@ -180,10 +167,10 @@ def pause(began: float) -> float:
 # The picture
 
 
-def picture(console: Console, seen: Run, height: int) -> SegmentLines:
-    """Return how a run stands, folded to the console and cut to so many lines."""
-    said = "\n".join(printable(line).replace("\n", " ") for line in status_lines(seen))
-    return SegmentLines(console.render_lines(Text(said), pad=False)[:height], new_lines=True)
+def picture(seen: Run) -> Group:
+    """Return how a run stands, and the empty line on which the cursor rests."""
+    lines = (printable(line).replace("\n", " ") for line in status_lines(seen))
+    return Group(Text("\n".join(lines)), "")
 
 
 def can_paint(stream: IO[str]) -> bool:
@@ -211,6 +198,7 @@ class Screen:
             redirect_stdout=False,
             redirect_stderr=False,
             transient=transient,
+            vertical_overflow="crop",
         )
         self._unsaid = list[str]()
 
@@ -231,8 +219,7 @@ class Screen:
         if not can_paint(self._console.file):
             return
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-        height = max(1, self._console.height - ABOVE)
-        self._live.update(Group(picture(self._console, seen, height), ""))
+        self._live.update(picture(seen))
         self._print() if self._unsaid else self._live.refresh()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 

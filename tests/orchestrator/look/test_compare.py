@@ -33,12 +33,11 @@ def test_winner_against_winner_is_the_paired_gain_on_shared_seeds() -> None:
     winner = other.state.comparisons.get("winner")
     assert winner is not None
     scale = fmean(winner.scores_by_seed(0).values())
-    low, high = stats.ttest_1samp(gains, 0.0).confidence_interval(1 - 2 * duel.gain.level)
-    assert (duel.run, duel.against, duel.gain.pairs) == (0, 1, len(gains))
-    assert duel.gain.mean == pytest.approx(fmean(gains) / scale)
-    assert (duel.gain.lower, duel.gain.upper) == pytest.approx(
-        (low / scale, high / scale), rel=1e-3
-    )
+    gain = duel["gain"]
+    low, high = stats.ttest_1samp(gains, 0.0).confidence_interval(1 - 2 * gain.level)
+    assert (duel["run"], duel["against"], gain.pairs) == (0, 1, len(gains))
+    assert gain.mean == pytest.approx(fmean(gains) / scale)
+    assert (gain.lower, gain.upper) == pytest.approx((low / scale, high / scale), rel=1e-3)
 
 
 def test_only_scores_of_the_same_fingerprint_are_compared() -> None:
