@@ -68,11 +68,7 @@ class Options(TypedDict, total=False):
 NAMES = {"name": "search.run_id", "direction": "direction", **KEYS}
 """The keys of the configuration by the names of options."""
 
-FUNCTIONS = "functions"
-"""Below the runs' directory: functions that were handed over as objects."""
-
 SHOWN_EVERY = 0.5  # seconds between two progress lines, at least
-LIGHT = "\N{LIGHT SHADE}"
 
 
 def knobs_of(space: Space) -> tuple[dict[str, dict[str, Any]], list[str]]:
@@ -127,7 +123,7 @@ def requested(
         own = {"knobs": knobs, "directory": ".", "code": {}}
         spec = ObjectiveSpec(name=f"{CALLABLE}{options['name']}", settings=own)
     else:
-        folder = Path(runs_dir, FUNCTIONS)
+        folder = Path(runs_dir, "functions")  # for those that are handed over as objects
         spec = spec_of(function, knobs, options.get("budget"), Path.cwd(), folder)
     executor = "ray" if options.get("address") else "local"
     given = {"tier": "target", "executor": executor, **options, "runs_dir": runs_dir}
@@ -229,7 +225,7 @@ class Progress:
         if self.is_silent or not (is_due or is_over):
             return
         run, self._shown_at = Run(state, datetime.now(UTC)), now if is_live else 0.0
-        done = "\N{FULL BLOCK}" * int(10 * run.pace.progress)
+        done = ("\N{FULL BLOCK}" * int(10 * run.pace.progress)).ljust(10, "\N{LIGHT SHADE}")
         counts = f"{run.counts.settled} of {run.counts.planned}"
-        line = f"{done.ljust(10, LIGHT)} {counts}. {pace_line(run)}"
+        line = f"{done} {counts}. {pace_line(run)}"
         self.say(line, "\n" if is_over else "")

@@ -66,14 +66,10 @@ class CallersExecutor:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End what was not told: it is made again when the search goes on."""
-        for trial in list(self._open.values()):
-            self.end(trial, Status.CANCELLED, cause="the search was closed")
-        self.close()
-
-    def close(self) -> None:
-        """Tell who waits that nothing more comes."""
+        """End what was not told: it is made again when the search goes on. Nothing more comes."""
         with self._changed:
+            for trial in list(self._open.values()):
+                self.end(trial, Status.CANCELLED, cause="the search was closed")
             self._is_over = True
             self._changed.notify_all()
 
@@ -114,8 +110,9 @@ class CallersExecutor:
         """
         attempt, name, report = trial.attempt, trial.attempt.attempt_id, None
         if score is not None:
-            own = Measurement(score=float(score), train_seconds=time.monotonic() - trial.began)
-            report = Report(attempt_id=name, status=status, measurement=own)
+            report = Report(
+                attempt_id=name, status=status, measurement=Measurement(score=float(score))
+            )
         outcome = outcome_of(attempt, status, cause, trial.began, report, device=DEVICE)
         with self._changed:
             if self._open.pop(name, None) is None:
@@ -155,7 +152,7 @@ class Search:
         except BaseException as error:  # raised where a caller asks
             self._failure = error
         finally:
-            self._executor.close()
+            self._executor.__exit__()
 
     def ask(self) -> Trial | None:
         """Return the next evaluation to make, once it is known.

@@ -33,7 +33,6 @@ from orchestrator.plan.resolve import (
     window_of,
 )
 from orchestrator.records.runs import Result, finished_runs, recorded_state
-from orchestrator.run.loop import Given
 from orchestrator.run.session import Session
 
 if TYPE_CHECKING:
@@ -112,8 +111,8 @@ def carry_out(  # noqa: PLR0913, PLR0917 - what is run, on what, and how
     elif calibration is None and matrix.phase != "calibration":
         found = find_calibration(session.root, matrix.config.tuned, devices)
         calibration = None if found is None else measure(found.state)
-    plan, proposer = matrix.plan(devices, calibration), Given(matrix.points)
-    return session.carry_out(directory, plan, slots, lambda _: proposer, overrides, pace=pace)
+    plan, points = matrix.plan(devices, calibration), matrix.points
+    return session.carry_out(directory, plan, slots, lambda _: points, overrides, pace=pace)
 
 
 # Calibrations

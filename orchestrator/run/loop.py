@@ -38,7 +38,7 @@ from budgets.rules import (
     no_room,
     only_ends_the_search,
 )
-from budgets.schedule import blocking_batches, next_action, open_batches, search_is_over
+from budgets.schedule import blocking_batches, next_action, open_batches
 from budgets.state import Batch, Observer, RunState, apply
 from budgets.storage import unused
 from budgets.verdict import decide
@@ -119,25 +119,19 @@ class Stop:
         self.requested, self.signum = True, signum
 
 
-class Proposer(Protocol):
+Points = tuple[tuple[float, ...], ...]
+"""Of the unit cube: the whole of a calibration, a check or a campaign."""
+
+
+class Learner(Protocol):
     """Proposes the points of a generation and learns from their scores."""
 
-    def ask(self) -> tuple[tuple[float, ...], ...]: ...
+    def ask(self) -> Points: ...
 
     def tell(self, generation: Batch) -> GenerationTold: ...
 
 
-@dataclass(frozen=True)
-class Given:
-    """Proposes fixed points and is told nothing: a calibration, a check, a campaign."""
-
-    points: tuple[tuple[float, ...], ...]
-
-    def ask(self) -> tuple[tuple[float, ...], ...]:
-        return self.points
-
-    def tell(self, generation: Batch) -> GenerationTold:  # noqa: ARG002 - of the Protocol
-        raise AssertionError("a run without a search tells nothing")
+Proposer = Learner | Points
 
 
 @dataclass
@@ -355,8 +349,6 @@ class Loop:
                 continue
             if goes_on and (obstacle := self._dispatch()) is not None:
                 ruling = Ruling(obstacle.decision, (obstacle,))
-            if goes_on and self._tell():  # after idle slots were used: the forecast counts on it
-                continue
             if run.state.accounts.holds or (goes_on and obstacle is None):
                 self._settle_outcomes()
             elif only_ends_the_search(run.state, ruling):
@@ -367,12 +359,18 @@ class Loop:
 
     def _advance(self) -> bool:
         """Record what follows without an evaluation; return whether anything does."""
-        run, state, step = self.run, self.run.state, next_action(self.run.state)
+        run, state, own = self.run, self.run.state, self.proposer
+        step = next_action(state)
         if step == "generation":
-            if state.current is not None:
+            if (current := state.current) is None:
+                points = own if isinstance(own, tuple) else own.ask()
+                seeds = evaluation_seeds(state.plan, state.begun)
+                run.record(GenerationAsked(generation=state.begun, points=points, seeds=seeds))
+                return True
+            if isinstance(own, tuple) or not current.closed:
                 return False
-            points, seeds = self.proposer.ask(), evaluation_seeds(state.plan, state.begun)
-            run.record(GenerationAsked(generation=state.begun, points=points, seeds=seeds))
+            run.record(own.tell(current))
+            self.report("generation")
             return True
         if step == "decide":
             if state.accounts.holds:
@@ -387,17 +385,6 @@ class Loop:
             self.report("batch")
         else:
             return False
-        return True
-
-    def _tell(self) -> bool:
-        """Tell the search its generation if that is complete; return whether it was."""
-        state = self.run.state
-        if state.plan.search is None or search_is_over(state) or judge(state).decision != "continue":
-            return False  # also what `_dispatch` has found on disk may have fired a rule
-        if state.current is None or not state.current.closed:
-            return False
-        self.run.record(self.proposer.tell(state.current))
-        self.report("generation")
         return True
 
     def _dispatch(self) -> Fired | None:

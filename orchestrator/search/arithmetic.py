@@ -172,13 +172,13 @@ class Tridiagonal(NamedTuple):
         diagonal.append(rest[0, 0])
         return cls(np.array(diagonal), np.array(beside), reflections)
 
-    def inward(self, columns: Array) -> Array:
-        """Return Q' times the columns (n, k)."""
-        return _reflected(self.reflections, columns)
-
-    def outward(self, columns: Array) -> Array:
-        """Return Q times the columns (n, k)."""
-        return _reflected(self.reflections[::-1], columns)
+    def turned(self, columns: Array, *, back: bool = False) -> Array:
+        """Return Q' times the columns (n, k), or `back` Q times them."""
+        found = columns.copy()
+        for unit in self.reflections[::-1] if back else self.reflections:
+            part = found[-len(unit) :]
+            part -= np.multiply.outer(unit, 2 * dot(unit, part))
+        return found
 
     def pivots(self, added: Array) -> Array:
         """Return D (n, m) of T + a I = L D L' for each `added` a > 0.
@@ -208,14 +208,6 @@ class Tridiagonal(NamedTuple):
         for i, factor in reversed(list(enumerate(self.beside / pivots[:-1]))):
             solution[i] -= factor * solution[i + 1]
         return solution
-
-
-def _reflected(units: list[Array], columns: Array) -> Array:
-    turned = columns.copy()
-    for unit in units:
-        part = turned[-len(unit) :]
-        part -= np.multiply.outer(unit, 2 * dot(unit, part))
-    return turned
 
 
 NUMPY = SimpleNamespace(**{**vars(np), "dot": dot, "exp": exp})

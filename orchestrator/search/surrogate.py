@@ -155,14 +155,14 @@ def _likeliest(
     covariance = Tridiagonal.of(whiten(whiten(kernel).T))
     pivots = covariance.pivots(NOISES)
     values = whiten(np.column_stack([each.values for each in squashed]))
-    forward = covariance.forward(pivots, covariance.inward(values))  # (n, noises, squashings)
+    forward = covariance.forward(pivots, covariance.turned(values))  # (n, noises, squashings)
     sizes = np.maximum((forward * forward / pivots[:, :, None]).sum(axis=0) / count, 1e-300)
     log_determinants = log(pivots).sum(axis=0)[:, None] + log_determinant
     log_slopes = np.array([each.log_slope for each in squashed])
     likelihoods = log_slopes - (count * log(sizes) + log_determinants) / 2
     own, squashing = np.unravel_index(likelihoods.argmax(), likelihoods.shape)
     solution = covariance.backward(pivots[:, own], forward[:, own, squashing])
-    weights = whiten(covariance.outward(solution[:, None]))[:, 0]
+    weights = whiten(covariance.turned(solution[:, None], back=True))[:, 0]
     deviation = math.sqrt(sizes[own, squashing] * NOISES[own])
     scale = squashed[int(squashing)].scale
     return float(likelihoods[own, squashing]), (weights, deviation, scale)

@@ -70,10 +70,11 @@ def test_a_tridiagonal_form_solves_and_has_its_determinant(count: int) -> None:
     added = np.array([1e-3, 1.0])
     form = Tridiagonal.of(covariance)
     pivots = form.pivots(added)
-    forward = form.forward(pivots, form.inward(right[:, None]))[:, :, 0]
+    forward = form.forward(pivots, form.turned(right[:, None]))[:, :, 0]
     for column, each in enumerate(added):
         whole = covariance + each * np.eye(count)
-        found = form.outward(form.backward(pivots[:, column], forward[:, column])[:, None])[:, 0]
+        solution = form.backward(pivots[:, column], forward[:, column])[:, None]
+        found = form.turned(solution, back=True)[:, 0]
         assert found == pytest.approx(np.linalg.solve(whole, right), rel=1e-9)
         square = np.sum(forward[:, column] ** 2 / pivots[:, column])
         assert square == pytest.approx(right @ np.linalg.solve(whole, right), rel=1e-9)
