@@ -82,7 +82,8 @@ def _check(directory: Path, state: RunState, event: Event, found: Verification) 
         if isinstance(event, Decided) and {type(ours), type(theirs)} == {float}:
             is_close = isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-12)  # another processor's
         if ours != theirs and not is_close:
-            raise DivergedError(f"has {name} {theirs} instead of {ours}")
+            by = f", by its {SUMMARY}" if isinstance(event, Settled) else ""
+            raise DivergedError(f"has {name} {theirs} instead of {ours}{by}")
 
 
 def _own(  # noqa: PLR0911 - one a kind

@@ -344,11 +344,14 @@ class Loop:
         run, stop = self.run, self.stop
         while not stop.now:
             ruling = judge(run.state)
-            obstacle, goes_on = None, ruling.decision == "continue" and not stop.requested
+            goes_on = ruling.decision == "continue" and not stop.requested
             if goes_on and self._advance():
                 continue
-            if goes_on and (obstacle := self._dispatch()) is not None:
+            obstacle = self._dispatch() if goes_on else None
+            if obstacle is not None:
                 ruling = Ruling(obstacle.decision, (obstacle,))
+            elif goes_on and self._learn():
+                continue
             if run.state.accounts.holds or (goes_on and obstacle is None):
                 self._settle_outcomes()
             elif only_ends_the_search(run.state, ruling):
@@ -361,30 +364,33 @@ class Loop:
         """Record what follows without an evaluation; return whether anything does."""
         run, state, own = self.run, self.run.state, self.proposer
         step = next_action(state)
-        if step == "generation":
-            if (current := state.current) is None:
-                points = own if isinstance(own, tuple) else own.ask()
-                seeds = evaluation_seeds(state.plan, state.begun)
-                run.record(GenerationAsked(generation=state.begun, points=points, seeds=seeds))
-                return True
-            if isinstance(own, tuple) or not current.closed:
-                return False
-            run.record(own.tell(current))
-            self.report("generation")
-            return True
-        if step == "decide":
-            if state.accounts.holds:
-                return False
+        if step == "generation" and state.current is None:
+            points = own if isinstance(own, tuple) else own.ask()
+            seeds = evaluation_seeds(state.plan, state.begun)
+            run.record(GenerationAsked(generation=state.begun, points=points, seeds=seeds))
+        elif step == "decide" and not state.accounts.holds:
             fired, decided = decide(state)
             for event in fired:
                 if event not in state.fired:  # an earlier session may have recorded it
                     run.record(event)
             run.record(decided)
-        elif (comparison := due(state)) is not None:
+        elif step != "generation" and (comparison := due(state)) is not None:
             run.record(comparison)
             self.report("batch")
         else:
             return False
+        return True
+
+    def _learn(self) -> bool:
+        """Tell the search its generation; return False if that is not complete."""
+        run, own, current = self.run, self.proposer, self.run.state.current
+        if isinstance(own, tuple) or current is None or not current.closed:
+            return False
+        may_learn = judge(run.state).decision == "continue"  # also after a result found on disk
+        if not may_learn or next_action(run.state) != "generation":  # or the search is over
+            return False
+        run.record(own.tell(current))
+        self.report("generation")
         return True
 
     def _dispatch(self) -> Fired | None:
