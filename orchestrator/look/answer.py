@@ -224,7 +224,8 @@ def _measured(run: Run) -> Answer:
 
 
 def _calibration(run: Run) -> Answer | None:
-    if (own := run.baseline) is None:
+    own, measured = run.baseline, run.calibration
+    if own is None or measured is None:
         return None
     seeds, sure = counted(own.seeds, "seed"), "The noise from seed to seed is not known."
     if own.sd:
@@ -232,7 +233,7 @@ def _calibration(run: Run) -> Answer | None:
         sure = f"Noise from seed to seed: {noise}sd {own.sd:.3g} ({seeds})."
     what = sentence_case(measured_in(run.state))
     sentence = f"{what} of the baseline: {own.mean:.5g}, mean of {seeds}."
-    found = f"One evaluation takes {duration(run.eval_seconds or 0.0)}."
+    found = f"One evaluation takes {duration(measured.median_seconds)}."
     plan = _of_objective(run, "plan")
     step = "Plan a search: its time and the gain that it could show.", *plan
     return _answer(run, "Baseline measured", "good", step, sentence, found=found, sure=sure)

@@ -52,9 +52,9 @@ class Answer:
     @property
     def parts(self) -> dict[str, str]:
         """The answers below the verdict, by their names."""
-        but = {"But": self.but} if self.but else {}
-        found = {"Found": self.found, "How sure": self.sure}
-        return but | found | {"Cost": self.cost, "Next": self.next}
+        said = {"But": self.but, "Found": self.found, "How sure": self.sure}
+        said |= {"Cost": self.cost, "Next": self.next}
+        return {name: one for name, one in said.items() if one}
 
     @property
     def headline(self) -> str:
@@ -120,7 +120,7 @@ def page_markdown(page: Page) -> str:
     own = page.answer
     parts = [f"# {plain(page.name)}: {plain(own.title)}", plain(page.about)]
     parts.append(f"**{plain(own.sentence)}**")
-    if own.found:
+    if own.parts:
         parts.append(items(f"**{name}**: {plain(it)}" for name, it in own.parts.items()))
     if own.commands:
         parts.append(commands(*own.commands))

@@ -216,6 +216,7 @@ def _paths(run: Run, canvas: Any) -> Texts | None:
     moved = [abs(unit - one.baseline_unit) for unit, one in zip(last, run.knobs, strict=True)]
     shown = sorted(range(len(moved)), key=lambda place: -moved[place])[:MOST_KNOBS]
     rows, left = ceil(len(shown) / 3), len(moved) - len(shown)
+    more = f" Not shown: {left} knobs that moved less." if left else ""
     canvas.set_figheight(0.5 + 1.65 * rows)
     for at_chart, place in enumerate(shown, 1):
         knob, scale = run.knobs[place], run.plan.space.knobs[place]
@@ -231,8 +232,7 @@ def _paths(run: Run, canvas: Any) -> Texts | None:
     return "Path of each knob", (
         "The line is the mean of the search distribution. Where evaluations close in on a value "
         "away from the baseline, something is found; where they stay scattered, it is not."
-        + f" Not shown: {left} knobs that moved less."
-        * bool(left)
+        f"{more}"
     )
 
 

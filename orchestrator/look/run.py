@@ -79,8 +79,7 @@ class Generation:
     mean: float | None
     best_so_far: float | None  # up to this one; selected for its noise: no evidence of a gain
     best_by_chance: float | None  # expected if every candidate so far equalled the baseline
-    step_size: float | None  # of the search after this generation, as are the next
-    axis_ratio: float | None
+    step_size: float | None  # of the search after this generation
 
 
 class Knob(Frozen):
@@ -110,7 +109,6 @@ class FailureKind(Frozen):
     whose: str  # configuration, infrastructure, ambiguous, setup
     what: str
     attempts: int
-    final: int  # how many of them were not retried
     example: str  # the cause of one
     place: str  # its directory
 
@@ -199,11 +197,6 @@ class Run:
         """How many running evaluations take far longer than expected."""
         return sum(slot.is_overdue for slot in self.slots)
 
-    @property
-    def eval_seconds(self) -> float | None:
-        """Of an evaluation: calibrated or assumed; in a calibration, measured so far."""
-        return None if self._calibration is None else self._calibration.median_seconds
-
     # Evaluations
 
     @cached_property
@@ -283,7 +276,6 @@ class Run:
                 whose=cause.whose,
                 what=cause.what,
                 attempts=len(own),
-                final=sum(end.final for end in own),
                 example=own[0].cause,
                 place=f"eval/{own[0].place}",
             )
@@ -294,7 +286,7 @@ class Run:
     # Scores
 
     @cached_property
-    def _calibration(self) -> Calibration | None:
+    def calibration(self) -> Calibration | None:
         """The run's own; in a calibration, as measured so far."""
         if self.plan.phase != "calibration":
             return self.plan.calibration
@@ -306,7 +298,7 @@ class Run:
     @cached_property
     def baseline(self) -> measurements.Noise | None:
         """The baseline's calibrated score and its noise from seed to seed."""
-        return measurements.noise(self._calibration)
+        return measurements.noise(self.calibration)
 
     @cached_property
     def noise_band(self) -> tuple[float, float] | None:
@@ -324,18 +316,14 @@ class Run:
         for batch in self.state.generations if self.is_search else ():
             scores, told = batch.healthy, batch.told
             so_far += scores
-            chance = None
-            if own is not None:
-                chance = own.best_by_chance(len(so_far), seeds, sign=self.plan.sign)
             one = Generation(
                 number=batch.number,
                 failed=len(batch.failed),
                 best=best_of(scores, default=None),
                 mean=fmean(scores) if scores else None,
                 best_so_far=best_of(so_far, default=None),
-                best_by_chance=chance,
+                best_by_chance=own and own.best_by_chance(len(so_far), seeds, self.plan.sign),
                 step_size=told.sigma if told else None,
-                axis_ratio=told.axis_ratio if told else None,
             )
             found.append(one)
         return tuple(found)

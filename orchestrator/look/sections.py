@@ -4,7 +4,6 @@ A section with nothing to show is left out.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from budgets.formatting import (
     better_when,
@@ -129,12 +128,8 @@ def _scores(run: Run, figures: Figures) -> Iterator[Block]:
         return
     yield f"{sentence_case(plain(measured_in(run.state)))}: {better_when(run.plan.direction)}."
     yield from _shown(figures, "scores")
-    own = run.baseline
-    said = (
-        "" if own is None else f" Noise of the baseline from seed to seed: sd {number(own.sd, 4)}."
-    )
-    if (scores := text.scores(run)) or said:
-        yield f"{scores}{said} A best score proves nothing: it is selected for its noise.".strip()
+    if scores := text.scores(run):
+        yield f"{scores} A best score proves nothing: it is selected for its noise."
 
 
 # The knobs, the evaluations and the plan
@@ -172,13 +167,12 @@ def _evaluations(run: Run, figures: Figures) -> Iterator[Block]:
             "cause": plain(kind.what),
             "whose": kind.whose,
             ">attempts": kind.attempts,
-            ">final": kind.final,
             "for example": plain(one_line(kind.example, 200)),
             "in": plain(kind.place),
         }
         for kind in run.failures
     )
-    yield from table("Attempts that failed; final: not retried", rows)
+    yield from table("Attempts that failed", rows)
     decided = [f"Rule {one}" for one in text.rules(state, state.fired)]
     decided += [f"Override of {one}" for one in text.rules(state, state.overridden)]
     decided += [f"Amendment: {text.amended(one)}" for one in state.amended]
@@ -202,13 +196,9 @@ def _provenance(run: Run, _: Figures) -> Iterator[Block]:
     yield from _folded("What decides the scores, besides the knobs", table("", rows))
 
 
-FACTS: Any = {  # parts of a plan
-    **dict.fromkeys(("phase", "tier", "resolved", "objective", "evaluation_seed"), True),
-    "provenance": True,
-    "space": True,
-    "search": {"method", "seed", "sigma0"},
-    "devices": {"name", "count", "threads"},
-    "limits": {"wall_seconds"},
+FACTS = {  # parts of a plan
+    *("phase", "tier", "resolved", "objective", "evaluation_seed", "provenance", "space"),
+    *("search", "devices", "limits"),
 }
 
 

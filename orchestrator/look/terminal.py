@@ -124,17 +124,16 @@ def _evaluation(run: Run, event: events.Settled) -> str:
         done, planned = accounts.comparisons, plan.comparison_evaluations
     seed = "" if run.is_search and event.comparison is None else f", seed {event.seed}"
     score = "" if event.score is None else f" {number(event.score)}"
-    parts = {
-        f"[{done:{len(str(planned))}d}/{planned}]": True,
-        f"{run.which(event)}{seed}": True,
-        f"{event.status}{score}": True,
-        f"in {duration(event.seconds)}": True,
-        "recovered": event.recovered and event.final,
-        f"({event.cause})": event.cause,
-        "to be retried": event.retry,
-        f"{duration(3600 * (remaining or 0))} left": remaining is not None,
-    }
-    return "  ".join(part for part, is_so in parts.items() if is_so)
+    parts = (
+        f"[{done:{len(str(planned))}d}/{planned}]",
+        f"{run.which(event)}{seed}",
+        f"{event.status}{score}",
+        f"in {duration(event.seconds)}",
+        event.cause and f"({event.cause})",
+        "to be retried" if event.retry else "",
+        "" if remaining is None else f"{duration(3600 * remaining)} left",
+    )
+    return "  ".join(filter(None, parts))
 
 
 # Following a run
@@ -231,8 +230,8 @@ class Screen:
 
 def main() -> None:
     """Show what a parent process sends through a pipe, until it closes the pipe or ends."""
-    parent, pipe, rest = os.getppid(), sys.stdin.fileno(), b""
-    die_with_parent(parent)
+    pipe, rest = sys.stdin.fileno(), b""
+    die_with_parent(os.getppid())
     seconds: float | None = None  # the first line names a run
     with Screen(transient=True) as screen:
         while True:
@@ -240,8 +239,6 @@ def main() -> None:
             if select.select([pipe], [], [], seconds)[0]:
                 time.sleep(TOGETHER_SECONDS)
                 data = os.read(pipe, PIPE_BYTES)
-            if os.getppid() != parent:
-                os._exit(0)
             if data == b"":
                 return
             began = time.process_time()

@@ -152,14 +152,15 @@ def progress(run: Run) -> str:
 
 
 def scores(run: Run) -> str:
-    """Return `Mean 0.72, baseline 1, best 0.54, best by chance 0.98.` as of a search's last scores.
+    """Return `Mean 0.72, baseline 1, noise sd 0.1, best 0.54, best by chance 0.98.`, the last ones.
 
     Empty without any.
     """
     last = next((one for one in reversed(run.generations) if one.mean is not None), None)
     if last is None:
         return ""
-    known = {"mean": last.mean, "baseline": None if run.baseline is None else run.baseline.mean}
+    own, known = run.baseline, {"mean": last.mean}
+    known |= {"baseline": own and own.mean, "noise sd": own and own.sd}
     known |= {"best": last.best_so_far, "best by chance": last.best_by_chance}
     said = (f"{name} {number(one)}" for name, one in known.items() if one is not None)
     return f"{sentence_case(', '.join(said))}."
