@@ -4,6 +4,7 @@ A section with nothing to show is left out.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from budgets.formatting import (
     better_when,
@@ -196,9 +197,12 @@ def _provenance(run: Run, _: Figures) -> Iterator[Block]:
     yield from _folded("What decides the scores, besides the knobs", table("", rows))
 
 
-FACTS = {  # parts of a plan
-    *("phase", "tier", "resolved", "objective", "evaluation_seed", "provenance", "space"),
-    *("search", "devices", "limits"),
+FACTS: Any = {  # parts of a plan
+    **dict.fromkeys(("phase", "tier", "resolved", "objective", "evaluation_seed"), True),
+    **dict.fromkeys(("provenance", "space"), True),
+    "search": {"method", "seed", "sigma0"},
+    "devices": {"name", "count", "threads"},
+    "limits": {"wall_seconds"},
 }
 
 
