@@ -274,16 +274,10 @@ def _campaign(run: Run) -> Answer | None:
         return None
     count, failed, seeds = run.counts, sum(run.counts.failed.values()), len(own.rows[0].scores)
     sentence = f"{count.settled} of {count.planned} evaluations settled, {failed} failed."
-    shown = [
-        f"{one.name} over {one.against} {text.interval(one.gain)}"
-        for one in own.gains
-        if one.is_found
-    ]
-    found = (
-        f"Beyond chance ({len(shown)}; positive is better): {'; '.join(shown[:4])}."
-        if shown
-        else "Nothing is beyond chance."
-    )
+    shown, found = [one for one in own.gains if one.is_found], "Nothing is beyond chance."
+    if shown:
+        gains = (f"{g.name} over {g.against} {text.interval(g.gain)}" for g in shown[:4])
+        found = f"Beyond chance ({len(shown)}; positive is better): {'; '.join(gains)}."
     sure = f"{1 - LEVEL:.0%} sure of each range, on {counted(seeds, 'seed')}."
     if seeds == 1:
         sure = "Not at all: with one seed nothing can be told from chance."

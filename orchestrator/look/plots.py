@@ -93,7 +93,8 @@ def drawings(run: Run) -> dict[str, Drawing]:
             marks = {own: mark for each in legends for mark, own in zip(*each, strict=True)}
             looks = {"handlelength": 1.8, "columnspacing": 1.2, "labelspacing": 0.25}
             canvas.legend(marks.values(), marks, loc="outside upper left", ncols=3, **looks)
-        found[name] = Drawing(name, *map(_line, texts), canvas)
+        title, caption = map(_line, texts)
+        found[name] = Drawing(name, title, caption, canvas)
     return found
 
 

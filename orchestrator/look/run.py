@@ -322,7 +322,9 @@ class Run:
                 best=best_of(scores, default=None),
                 mean=fmean(scores) if scores else None,
                 best_so_far=best_of(so_far, default=None),
-                best_by_chance=own and own.best_by_chance(len(so_far), seeds, self.plan.sign),
+                best_by_chance=None
+                if own is None
+                else own.best_by_chance(len(so_far), seeds, self.plan.sign),
                 step_size=told.sigma if told else None,
             )
             found.append(one)

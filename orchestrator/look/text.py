@@ -108,20 +108,18 @@ def amended(event: Amended) -> str:
 
 def pace_line(run: Run) -> str:
     """Return on track or not, elapsed, left, ETA, progress and rate."""
-    found, parts = run.pace, list[str]()
-    if run.overdue:
-        parts.append(f"{counted(run.overdue, 'evaluation')} overdue")
-    if found.on_track is not None:
-        parts.append("on track" if found.on_track else "off track")
-    parts.append(f"{duration(3600 * found.elapsed_hours)} elapsed")
-    if found.remaining_hours is not None:
-        parts.append(f"{duration(3600 * found.remaining_hours)} left")
-    if found.eta is not None and run.standing.goes_on:
-        parts.append(f"ends {found.eta.astimezone():%a %H:%M}")
-    parts.append(f"{int(100 * found.progress)}% done")  # 100 % only when all of it is done
-    if found.evals_per_hour is not None:
-        parts.append(f"{found.evals_per_hour:,.0f} evaluations an hour")
-    return sentence_case(f"{', '.join(parts)}.")
+    found, eta = run.pace, run.pace.eta if run.standing.goes_on else None
+    left, rate = found.remaining_hours, found.evals_per_hour
+    parts = (
+        f"{counted(run.overdue, 'evaluation')} overdue" if run.overdue else "",
+        {True: "on track", False: "off track", None: ""}[found.on_track],
+        f"{duration(3600 * found.elapsed_hours)} elapsed",
+        "" if left is None else f"{duration(3600 * left)} left",
+        "" if eta is None else f"ends {eta.astimezone():%a %H:%M}",
+        f"{int(100 * found.progress)}% done",  # 100 % only when all of it is done
+        "" if rate is None else f"{rate:,.0f} evaluations an hour",
+    )
+    return sentence_case(f"{', '.join(filter(None, parts))}.")
 
 
 def timing(found: Pace) -> str:
@@ -159,8 +157,9 @@ def scores(run: Run) -> str:
     last = next((one for one in reversed(run.generations) if one.mean is not None), None)
     if last is None:
         return ""
-    own, known = run.baseline, {"mean": last.mean}
-    known |= {"baseline": own and own.mean, "noise sd": own and own.sd}
+    known = {"mean": last.mean}
+    if run.baseline is not None:
+        known |= {"baseline": run.baseline.mean, "noise sd": run.baseline.sd}
     known |= {"best": last.best_so_far, "best by chance": last.best_by_chance}
     said = (f"{name} {number(one)}" for name, one in known.items() if one is not None)
     return f"{sentence_case(', '.join(said))}."
