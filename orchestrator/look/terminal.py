@@ -218,8 +218,8 @@ class Screen:
         if not can_paint(self._console.file):
             return
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-        self._live.update(picture(seen))
-        self._print() if self._unsaid else self._live.refresh()
+        self._live.update(picture(seen), refresh=True)
+        self._print()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def _print(self) -> None:
