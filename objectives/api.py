@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from objectives.settings import Settings, parse
 from objectives.space import SearchSpace
@@ -22,12 +22,17 @@ from objectives.space import SearchSpace
 Knobs = Mapping[str, float]
 """Decoded values by knob name, in the knob's own unit (of an `int` knob an int)."""
 
-Count = Annotated[int, Field(ge=0, lt=2**63)]
-Finite = Annotated[float, Field(allow_inf_nan=False)]
-Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+def _plain(value: Any) -> Any:
+    """Return an array of no dimension, as numpy and torch make one of a number, as that number."""
+    return value.item() if getattr(value, "ndim", None) == 0 else value
 
 
-Score = Annotated[float, Field(strict=True)]  # neither text nor a truth value
+_Plain = BeforeValidator(_plain)
+Count = Annotated[int, _Plain, Field(ge=0, lt=2**63)]
+Finite = Annotated[float, _Plain, Field(allow_inf_nan=False)]
+Amount = Annotated[Finite, Field(ge=0)]
+Score = Annotated[float, _Plain, Field(strict=True)]  # neither text nor a truth value
 
 
 class ObjectiveError(Exception):

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from objectives.api import Context, Knobs, Measurement, SetupError, digest
 from objectives.command import OUTPUT, CommandConfig, CommandObjective, Scalar
-from objectives.files import absolute, cache_directory
+from objectives.files import Place, cache_directory
 from objectives.process import check_variables
 from objectives.program import ProgramConfig, ProgramObjective, hashes
 from objectives.results import Failure, Locator
@@ -59,8 +59,6 @@ FAILURES: Mapping[str, Failure] = {
     r"^step \d+/.*\| loss: nan": "nan",  # nanochat would train on to the last step
     "DATASET UPGRADE REQUIRED": "error",  # it would train on another data set
 }
-
-Place = Annotated[str, BeforeValidator(absolute)]
 
 
 def _base(name: str) -> str:
@@ -160,7 +158,7 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
         return CommandObjective(self.name, own)
 
     def arguments(self, knobs: Knobs) -> tuple[str, ...]:
-        return self.command.arguments(knobs)
+        return tuple(f"--{name}={value}" for name, value in self.space.rounded(knobs).items())
 
     def require_program(self) -> None:
         """Raises SetupError without the interpreter, and on flags that there are not."""

@@ -2,22 +2,22 @@
 
 import json
 import os
+import re
 import shutil
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from string import Formatter
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from objectives.api import Context, Knobs, Measurement, SetupError
-from objectives.files import absolute
+from objectives.files import Place
 from objectives.process import (
     CommandLine,
     check_variables,
-    cleaned,
     program_environment,
     record,
     run,
@@ -39,25 +39,22 @@ OUTPUT = "output"
 
 def placeholders(text: str) -> list[str]:
     """Return the names in braces. Raises ValueError on a single brace."""
-    return [
-        name + (f"!{how}" if how else "") + (f":{form}" if form else "")
-        for _, name, form, how in Formatter().parse(text)
-        if name is not None
-    ]
+    return [name for _, name, *_ in Formatter().parse(text) if name is not None]
 
 
-class Values(dict[str, str]):
-    """What fills placeholders; a name without a value keeps its braces."""
+class Values(dict[str, Scalar]):
+    """What fills placeholders: `true` and `false` as in JSON; without a value the name stays."""
 
-    def __missing__(self, name: str) -> str:
-        return f"{{{name}}}"
+    def __getitem__(self, name: str) -> Scalar:
+        value = self.get(name, f"{{{name}}}")
+        return str(value).lower() if isinstance(value, bool) else value
 
 
 class CommandConfig(ProgramConfig):
     """A program, how its knobs reach it, and where its score is found."""
 
     argv: tuple[str, ...] = Field(min_length=1)
-    directory: Annotated[str, BeforeValidator(absolute)] = Field(".", validate_default=True)
+    directory: Place = Field(".", validate_default=True)
 
     # What the program gets. `argv` and `environment` may hold placeholders; what has none is sent
     # by its name.
@@ -132,13 +129,12 @@ class CommandObjective(ProgramObjective[CommandConfig]):
             if part and (number or is_own) and os.path.isfile(path):  # an argument may be any text
                 yield path
 
-    def _values(self, knobs: Knobs, seed: int, context: Context) -> dict[str, Scalar]:
-        """Return the value of every placeholder. Raises ValueError on other knobs than its own."""
+    def _values(self, knobs: Knobs, seed: int, context: Context) -> Values:
+        """Return the value of every placeholder."""
         output = context.directory / OUTPUT
-        return {
+        own = {
             **self.space.rounded(knobs),
             **self.config.fixed,
-            **({} if self.config.budget is None else {BUDGET: self.config.budget}),
             "seed": seed,
             "directory": str(output),
             "device": context.device,
@@ -146,8 +142,9 @@ class CommandObjective(ProgramObjective[CommandConfig]):
             "attempt_id": context.attempt_id,
             KNOBS_FILE: str(output / KNOBS),
         }
+        return Values(own if self.config.budget is None else {**own, BUDGET: self.config.budget})
 
-    def _by_name(self, values: Mapping[str, str]) -> Iterator[str]:
+    def _by_name(self, values: Values) -> Iterator[str]:
         """Yield an argument for each of the `values` that is sent by its name."""
         dashes = {"key=value": "", "flags": "--"}.get(self.config.sending)
         if dashes is not None:
@@ -155,16 +152,11 @@ class CommandObjective(ProgramObjective[CommandConfig]):
             yield from (f"{dashes}{name}={values[name]}" for name in names)
 
     def arguments(self, knobs: Knobs) -> tuple[str, ...]:
-        """Return entries of argv that hold a knob (both of `--lr {lr}`), then what is sent."""
-        values = _texts(self.space.rounded(knobs))
-        found, before = list[str](), ""
-        for part in self.config.argv:
-            names = placeholders(part)
-            if not values.keys().isdisjoint(names):
-                found += [before] if before.startswith("-") else []
-                found.append(part.format_map(values))
-            before = "" if names or "=" in part else part
-        return (*found, *self._by_name(values))
+        """Return the command without what differs between evaluations; of a knobs file nothing."""
+        if self.config.sending == "json":
+            return ()
+        values = Values(self.space.rounded(knobs))
+        return (*(part.format_map(values) for part in self.config.argv), *self._by_name(values))
 
     def preflight(self) -> tuple[str, ...]:
         """Look for all that an evaluation needs; warn of a missing seed and of missing sources."""
@@ -186,21 +178,20 @@ class CommandObjective(ProgramObjective[CommandConfig]):
         self.require_same_sources()
         config, output = self.config, context.directory / OUTPUT
         values = self._values(knobs, seed, context)
-        texts = _texts(values)
         output.mkdir(mode=0o700)
         for name, place in links.items():
             (output / name).symlink_to(place)
-        variables = {name: text.format_map(texts) for name, text in config.environment.items()}
+        variables = {name: text.format_map(values) for name, text in config.environment.items()}
         if config.sending == "json":
-            variables[KNOBS_FILE.upper()] = texts[KNOBS_FILE]
-            document = {name: values[name] for name in config.sent}
+            variables[KNOBS_FILE.upper()] = str(values[KNOBS_FILE])
+            document = {name: values.get(name) for name in config.sent}
             (output / KNOBS).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
         line = CommandLine(
-            argv=(*(part.format_map(texts) for part in config.argv), *self._by_name(texts)),
+            argv=(*(part.format_map(values) for part in config.argv), *self._by_name(values)),
             directory=self.directory,
             environment=program_environment(context, config.pass_environment, variables),
         )
-        record(line, context.directory, self.code)
+        record(line, context.directory)
         began = time.monotonic()
         results = Results(config.score, config.measures, config.failures, output)
         tail = run(line, results.listen, context.heartbeat)
@@ -208,13 +199,10 @@ class CommandObjective(ProgramObjective[CommandConfig]):
 
     def require_program(self) -> None:
         name = self.config.argv[0]
-        path = cleaned(self.config.pass_environment, {}).get("PATH")
-        found = shutil.which(str(self.directory / name) if "/" in name else name, path=path)
+        found = shutil.which(str(self.directory / name) if "/" in name else name)
         if found is None or not self.directory.is_dir():
             raise SetupError(f"there is no program {name!r} to start in {self.directory}")
-
-
-def _texts(values: Mapping[str, Scalar]) -> Values:
-    """Return values as arguments: every digit of a number, `true` and `false` as in JSON."""
-    texts = ((n, str(v).lower() if isinstance(v, bool) else str(v)) for n, v in values.items())
-    return Values(texts)
+        for part in self.config.argv[1:]:
+            is_script = re.fullmatch(r"[^-={][^={]*\.(py|sh)", part)
+            if is_script and not (self.directory / part).is_file():
+                raise SetupError(f"there is no {part} in {self.directory}, which argv names")

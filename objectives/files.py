@@ -6,7 +6,9 @@ import stat
 import tomllib
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
 
 LARGEST = 1 << 20  # bytes of a file that a user wrote: a longer one is another file
 PARTIAL = ".partial"  # ending of a file that is being replaced
@@ -24,10 +26,11 @@ def absolute(path: Any) -> str:
     """
     if not isinstance(path, str | Path) or not str(path).strip() or "\0" in str(path):
         raise ValueError(f"expected a path, got {path!r}")
-    try:
-        return str(Path(path).expanduser().absolute())
-    except RuntimeError as error:  # ~unknown-user
-        raise ValueError(str(error)) from error
+    return str(Path(os.path.expanduser(path)).absolute())
+
+
+Place = Annotated[str, BeforeValidator(absolute)]
+"""A setting that is a path."""
 
 
 def read_text(file: Path, place: str) -> str:

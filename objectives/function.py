@@ -16,16 +16,16 @@ from functools import cache
 from importlib import import_module, invalidate_caches
 from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from pydantic import BeforeValidator, Field, JsonValue, ValidationError
+from pydantic import Field, JsonValue, ValidationError
 
-from objectives.api import Context, Knobs, Measurement, NoScoreError, SetupError
-from objectives.files import absolute
+from objectives.api import Context, Knobs, Measurement, NoScoreError, SetupError, digest
+from objectives.files import Place
 from objectives.process import ONE_PROCESS, last_word
 from objectives.program import ProgramConfig, ProgramObjective, files_of_module
 from objectives.registry import FUNCTION
-from objectives.settings import cut, in_words, plain
+from objectives.settings import cut, in_words
 
 LIMIT_SECONDS = 180.0  # to be imported: torch took 13 s on a loaded machine
 HERE = Path(__file__).parents[1]
@@ -37,7 +37,7 @@ OURS = ("budgets", "objectives", "orchestrator")
 class FunctionConfig(ProgramConfig):
     """What a user may set for `python:module:function`."""
 
-    directory: Annotated[str, BeforeValidator(absolute)] = Field(".", validate_default=True)
+    directory: Place = Field(".", validate_default=True)
     budget: int | float | None = Field(default=None, gt=0)  # third argument
     fixed: dict[str, JsonValue] = Field(default={})  # further keyword arguments
 
@@ -77,7 +77,7 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
                     )
         budget = () if self.config.budget is None else ("budget",)
         words = ("knobs", "seed", *budget, *(f"{name}=" for name in self.config.fixed))
-        require_import(self.name, self.directory, words, self.code)
+        require_import(self.name, self.directory, words, digest(self.config.code))
 
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         """Call the function. Its own exceptions come as they are."""
@@ -211,16 +211,12 @@ def measurement_of(value: object, train_seconds: float) -> Measurement:
     if isinstance(value, Measurement):
         return value
     fields = value if isinstance(value, Mapping) else {"score": value}
-    own = {name: plain(field) for name, field in fields.items()}
-    if isinstance(metrics := own.get("metrics"), Mapping):
-        own["metrics"] = {name: plain(field) for name, field in metrics.items()}
     try:
-        return Measurement.model_validate({"train_seconds": train_seconds, **own})
-    except (ValidationError, OverflowError) as error:
-        why = in_words(error) if isinstance(error, ValidationError) else str(error)
+        return Measurement.model_validate({"train_seconds": train_seconds, **fields})
+    except ValidationError as error:
         raise NoScoreError(
             f"the function returned {cut(repr(value), 60)}: expected a number, a Measurement, or a "
-            f"mapping with its fields; {why}"
+            f"mapping with its fields; {in_words(error)}"
         ) from error
 
 

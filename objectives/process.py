@@ -98,27 +98,25 @@ def check_variables(variables: Mapping[str, str]) -> None:
 def program_environment(
     context: Context, also: Collection[str], variables: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the environment of an evaluation's program: `cleaned`, with its device and threads."""
-    own = {**dict.fromkeys(THREADS, str(context.threads)), **variables}
-    if context.device == "cpu":
-        own["CUDA_VISIBLE_DEVICES"] = ""
-    if context.attempt_id:
-        own[MARK] = context.attempt_id
-    return cleaned(also, own)
+    """Return the environment of an evaluation's program, with its device and threads.
 
-
-def cleaned(also: Collection[str], variables: Mapping[str, str]) -> dict[str, str]:
-    """Return what is allowed of our environment, the names in `also`, and the `variables`."""
+    It has what is allowed of our environment, the names in `also`, and the `variables`.
+    """
     kept = {
         name: value
         for name, value in os.environ.items()
         if name in also or any(fnmatchcase(name, pattern) for pattern in ALLOWED)
     }
-    return dict(sorted((kept | {"PYTHONUNBUFFERED": "1"} | dict(variables)).items()))
+    kept |= {"PYTHONUNBUFFERED": "1", **dict.fromkeys(THREADS, str(context.threads)), **variables}
+    if context.device == "cpu":
+        kept["CUDA_VISIBLE_DEVICES"] = ""
+    if context.attempt_id:
+        kept[MARK] = context.attempt_id
+    return dict(sorted(kept.items()))
 
 
-def record(line: CommandLine, directory: Path, code: str) -> None:
-    """Write `program.json`: what is started, without secrets, and the hash of its sources."""
+def record(line: CommandLine, directory: Path) -> None:
+    """Write `program.json`: what is started, without secrets."""
     document = {
         "argv": [redacted(argument, os.environ) for argument in line.argv],
         "directory": str(line.directory),
@@ -126,7 +124,6 @@ def record(line: CommandLine, directory: Path, code: str) -> None:
             name: HIDDEN if is_secret_name(name) else redacted(value, os.environ)
             for name, value in line.environment.items()
         },
-        "code": code,
     }
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     with os.fdopen(os.open(directory / PROGRAM, flags, 0o600), "w", encoding="utf-8") as file:

@@ -12,7 +12,6 @@ from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
 from glob import iglob
 from hashlib import sha256
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from pydantic import Field, model_validator
 
-from objectives.api import Knobs, Objective, ObjectiveSpec, SetupError, digest
+from objectives.api import Knobs, Objective, ObjectiveSpec, SetupError
 from objectives.settings import Settings
 from objectives.space import DeclaredKnob, SearchSpace
 
@@ -90,11 +89,6 @@ class ProgramObjective(Objective, Generic[Config]):
     @abstractmethod
     def program_files(self) -> Iterable[Path]:
         """The files that the settings name as the program. Raises ValueError without one."""
-
-    @cached_property
-    def code(self) -> str:
-        """SHA-256 (hex) of the pinned sources."""
-        return digest(self.config.code)
 
     def require_same_sources(self) -> None:
         """Raises SetupError, naming files, if the sources are not those that were pinned."""

@@ -50,11 +50,6 @@ def _as_json(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else os.fspath(value)
 
 
-def plain(value: Any) -> Any:
-    """Return an array of no dimension, as numpy and torch make one of a number, as that number."""
-    return value.item() if getattr(value, "ndim", None) == 0 else value
-
-
 def check_writable(place: str, value: Any) -> None:
     """Raises ValueError, without repeating it, on a secret: settings are written to the ledger."""
     if isinstance(value, str) and secrets.are_in(value):

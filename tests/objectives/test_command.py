@@ -264,6 +264,6 @@ def test_what_is_doubtful_is_said_beforehand(make: Make, place: Path) -> None:
     (place / "train.sh").write_text("#!/bin/sh\necho score: 1")
     (place / "train.sh").chmod(0o755)
     assert make(argv=["./train.sh"]).preflight() == ()
-    for argv in (["no-such-program"], ["./train.py"]):
+    for argv in (["no-such-program"], ["./train.py"], [sys.executable, "-O", "train.py"]):
         with pytest.raises(SetupError, match="there is no"):
             make(argv=argv).preflight()

