@@ -82,10 +82,6 @@ class AnalyticSettings(Settings):
     persists: float = _extra(1.0, ge=-1, le=1)  # share of the gain that is left at effort 4
 
 
-class InjectedError(ObjectiveError):
-    """A failure that `failure_rate` asked for."""
-
-
 @dataclass(frozen=True)
 class AnalyticObjective(Objective):
     """One of `FUNCTIONS`."""
@@ -118,13 +114,13 @@ class AnalyticObjective(Objective):
     def evaluate(self, knobs: Knobs, seed: int, context: Context) -> Measurement:
         """Spend the time, then score.
 
-        Raises DivergedError past the cliff's edge, InjectedError at the `failure_rate`.
+        Raises DivergedError past the cliff's edge, ObjectiveError at the `failure_rate`.
         """
         settings = self.config
         x = tuple(float(knobs[f"x{i}"]) for i in range(settings.dimension))
         spent = _spend(settings.seconds * settings.effort, settings.busy, context.heartbeat)
         if _draws("failure", seed, x).random() < settings.failure_rate:
-            raise InjectedError(f"failure on request: failure_rate {settings.failure_rate}")
+            raise ObjectiveError(f"failure on request: failure_rate {settings.failure_rate}")
         if self.name == "cliff" and x[0] > CLIFF_EDGE:
             raise DivergedError(f"x0 = {x[0]:.6g} lies past the cliff's edge at {CLIFF_EDGE}")
         noise_free = self._noise_free(x)

@@ -156,11 +156,12 @@ def _described(value: Any, seen: frozenset[int], depth: int) -> Iterator[str]:
         yield repr(value)
     elif depth == 0 or id(value) in seen:
         return
-    elif isinstance(value, ModuleType):
-        yield value.__name__
-    elif isinstance(value, type) or (isinstance(value, FunctionType) and _is_elsewhere(value)):
-        yield f"{value.__module__} {value.__qualname__}"
+    elif isinstance(value, type | ModuleType):
+        yield f"{getattr(value, '__module__', '')} {value.__name__}"
     elif isinstance(value, FunctionType):
+        yield f"{value.__module__} {value.__qualname__}"
+        if value.__module__ in sys.modules.keys() - {"__main__"} and "<" not in value.__qualname__:
+            return  # cloudpickle sends where it is imported from, and not what it does
         names = chain.from_iterable(sorted(_referred(value).items()))
         inner = (value.__code__, value.__defaults__, value.__kwdefaults__, *names)
     elif isinstance(value, CodeType):
@@ -178,13 +179,6 @@ def _described(value: Any, seen: frozenset[int], depth: int) -> Iterator[str]:
         inner = chain.from_iterable(own.items())
     for one in inner:
         yield from _described(one, seen | {id(value)}, depth - 1)
-
-
-def _is_elsewhere(function: FunctionType) -> bool:
-    """Whether cloudpickle sends where the function is imported from, and not what it does."""
-    return function.__module__ in sys.modules.keys() - {"__main__"} and (
-        "<" not in function.__qualname__
-    )
 
 
 def _referred(function: FunctionType) -> dict[str, Any]:

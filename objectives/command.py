@@ -22,8 +22,8 @@ from objectives.process import (
     record,
     run,
 )
-from objectives.program import BUDGET, ProgramConfig, ProgramObjective, files_of_module
-from objectives.results import KNOBS, Expression, Failure, Locator, Results
+from objectives.program import ProgramConfig, ProgramObjective, files_of_module
+from objectives.results import Expression, Failure, Locator, Results
 from objectives.settings import cut
 
 Scalar = bool | int | float | str
@@ -72,7 +72,7 @@ class CommandConfig(ProgramConfig):
     @model_validator(mode="after")
     def _check(self) -> Self:
         check_variables(self.environment)
-        own = [*self.knobs, *self.fixed, *([] if self.budget is None else [BUDGET])]
+        own = [*self.knobs, *self.fixed, *([] if self.budget is None else ["budget"])]
         known = [*own, *OF_AN_EVALUATION, *([KNOBS_FILE] if self.send == "json" else [])]
         for name, count in Counter(known).items():
             if count > 1:
@@ -109,7 +109,7 @@ class CommandConfig(ProgramConfig):
         """Names that are sent as they are: those without a placeholder."""
         if self.sending == "argv":
             return []
-        names = (*self.knobs, *self.fixed, "seed", *([] if self.budget is None else [BUDGET]))
+        names = (*self.knobs, *self.fixed, "seed", *([] if self.budget is None else ["budget"]))
         return [name for name in names if name not in self.placed]
 
 
@@ -140,9 +140,9 @@ class CommandObjective(ProgramObjective[CommandConfig]):
             "device": context.device,
             "threads": context.threads,
             "attempt_id": context.attempt_id,
-            KNOBS_FILE: str(output / KNOBS),
+            KNOBS_FILE: str(output / "knobs.json"),
         }
-        return Values(own if self.config.budget is None else {**own, BUDGET: self.config.budget})
+        return Values(own if self.config.budget is None else {**own, "budget": self.config.budget})
 
     def _by_name(self, values: Values) -> Iterator[str]:
         """Yield an argument for each of the `values` that is sent by its name."""
@@ -183,9 +183,9 @@ class CommandObjective(ProgramObjective[CommandConfig]):
             (output / name).symlink_to(place)
         variables = {name: text.format_map(values) for name, text in config.environment.items()}
         if config.sending == "json":
-            variables[KNOBS_FILE.upper()] = str(values[KNOBS_FILE])
+            variables[KNOBS_FILE.upper()] = file = str(values[KNOBS_FILE])
             document = {name: values.get(name) for name in config.sent}
-            (output / KNOBS).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+            Path(file).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
         line = CommandLine(
             argv=(*(part.format_map(values) for part in config.argv), *self._by_name(values)),
             directory=self.directory,

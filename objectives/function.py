@@ -16,7 +16,7 @@ from functools import cache
 from importlib import import_module, invalidate_caches
 from inspect import signature
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import Field, JsonValue, ValidationError
 
@@ -42,14 +42,6 @@ class FunctionConfig(ProgramConfig):
     fixed: dict[str, JsonValue] = Field(default={})  # further keyword arguments
 
 
-class UserFunction(NamedTuple):
-    """A function and the file of its module."""
-
-    module: str
-    function: str
-    file: Path
-
-
 class FunctionObjective(ProgramObjective[FunctionConfig]):
     """A function that is imported in the process of each evaluation, and nowhere else."""
 
@@ -58,9 +50,9 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
 
     def program_files(self) -> Iterator[Path]:
         """Yield the module's file, and what importing it reads of the packages around it."""
-        user = find(self.name, self.directory)
-        yield user.file
-        yield from files_of_module(user.module, (self.directory,))
+        module, _, file = find(self.name, self.directory)
+        yield file
+        yield from files_of_module(module, (self.directory,))
 
     def arguments(self, knobs: Knobs) -> tuple[str, ...]:
         """Return `lr=0.003`, one word a knob."""
@@ -69,12 +61,11 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
     def require_program(self) -> None:
         """Raises SetupError where it cannot be imported and called, in a process of its own."""
         for name in OURS if self.directory.resolve() != HERE else ():
-            for pattern in (f"{name}.py", f"{name}/*.py"):
-                for file in self.directory.glob(pattern):
-                    raise SetupError(
-                        f"{file} can never be imported: {name} is a package of the orchestrator's. "
-                        "Give yours another name"
-                    )
+            for file in (*self.directory.glob(f"{name}.py"), *self.directory.glob(f"{name}/*.py")):
+                raise SetupError(
+                    f"{file} can never be imported: {name} is a package of the orchestrator's. "
+                    "Give yours another name"
+                )
         budget = () if self.config.budget is None else ("budget",)
         words = ("knobs", "seed", *budget, *(f"{name}=" for name in self.config.fixed))
         require_import(self.name, self.directory, words, digest(self.config.code))
@@ -91,11 +82,11 @@ class FunctionObjective(ProgramObjective[FunctionConfig]):
 
     def function(self) -> Callable[..., Any]:
         """Return the function, in its surroundings. Raises SetupError where it cannot be had."""
-        return imported(find(self.name, self.directory))
+        return imported(*find(self.name, self.directory))
 
 
-def find(name: str, directory: Path) -> UserFunction:
-    """Return the function `python:MODULE:FUNCTION` in `directory`. Imports nothing.
+def find(name: str, directory: Path) -> tuple[str, str, Path]:
+    """Return module, function and file of `python:MODULE:FUNCTION`. Imports nothing.
 
     Raises ValueError where there is no such module, or another one would be imported in its place.
     """
@@ -111,7 +102,7 @@ def find(name: str, directory: Path) -> UserFunction:
     place = directory.joinpath(*module.split("."))
     for file in (place / "__init__.py", place.with_name(f"{place.name}.py")):
         if file.is_file():
-            return UserFunction(module, function, file)
+            return module, function, file
     raise ValueError(
         f"there is no module {module} in {directory}: expected a file "
         f"{module.replace('.', '/')}.py. Name the directory it is in: --set directory=DIR"
@@ -142,21 +133,21 @@ def surroundings(directory: Path, working_directory: Path) -> Iterator[None]:
                 del sys.modules[name]
 
 
-def imported(user: UserFunction) -> Callable[..., Any]:
+def imported(name: str, function: str, file: Path) -> Callable[..., Any]:
     """Import the function. Raises SetupError where there is none, or what its import raises."""
     try:
-        module = import_module(user.module)
+        module = import_module(name)
     except (ImportError, SyntaxError) as error:
-        raise SetupError(f"cannot import {user.module} from {user.file}: {error}") from error
+        raise SetupError(f"cannot import {name} from {file}: {error}") from error
     came_from = getattr(module, "__file__", None)
-    if came_from is None or not Path(came_from).samefile(user.file):
+    if came_from is None or not Path(came_from).samefile(file):
         raise SetupError(
-            f"importing {user.module} gave {came_from}, expected {user.file}: another module "
-            "of that name was imported before. Give yours another name"
+            f"importing {name} gave {came_from}, expected {file}: another module of that name was "
+            "imported before. Give yours another name"
         )
-    found: Callable[..., Any] | None = getattr(module, user.function, None)
+    found: Callable[..., Any] | None = getattr(module, function, None)
     if not callable(found):
-        raise SetupError(f"{user.file} has no function of the name {user.function}")
+        raise SetupError(f"{file} has no function of the name {function}")
     return found
 
 
@@ -193,7 +184,7 @@ def try_import(name: str, directory: Path, words: Sequence[str]) -> None:
     """Import the function in this process. Raises what its import raises, and SetupError."""
     fixed = [word[:-1] for word in words if word.endswith("=")]
     with tempfile.TemporaryDirectory() as scratch, surroundings(directory, Path(scratch)):
-        function = imported(find(name, directory))
+        function = imported(*find(name, directory))
     with suppress(ValueError):  # it is not written in Python: nothing to check
         wanted = signature(function)
         try:

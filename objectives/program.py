@@ -23,9 +23,6 @@ from objectives.api import Knobs, Objective, ObjectiveSpec, SetupError
 from objectives.settings import Settings
 from objectives.space import DeclaredKnob, SearchSpace
 
-BUDGET = "budget"
-"""The setting that says how long a program trains, in whatever unit it takes."""
-
 MOST_BYTES = 64 << 20  # of pinned sources
 
 
@@ -49,7 +46,7 @@ Config = TypeVar("Config", bound=ProgramConfig)
 class ProgramObjective(Objective, Generic[Config]):
     """A program whose sources are pinned when it is planned, and compared in every evaluation."""
 
-    budget_settings = (BUDGET,)
+    budget_settings = ("budget",)  # how long it trains, in whatever unit it takes
     place_setting: ClassVar[str] = "directory"
     unscored = frozenset({"knobs", "sources"})
 

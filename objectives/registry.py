@@ -17,9 +17,6 @@ FUNCTION, CALLABLE = PREFIXES = ("python:", "call:")
 CODE = "code"
 """The setting that has the SHA-256 of each of a program's sources."""
 
-CHECKOUT = "checkout"
-"""The setting that makes `nanochat` the one in a directory of the user's."""
-
 MOVES_CODE = frozenset({"argv", "checkout", "directory", "sources"})
 """Settings that say which files a program is: when one differs, its code is pinned again."""
 
@@ -36,7 +33,7 @@ _KINDS = {
 
 def kind(spec: ObjectiveSpec) -> str:
     """Return what is tuned, in words: our own nanochat and a user's checkout have one name."""
-    is_checkout = spec.name == "nanochat" and CHECKOUT in spec.settings
+    is_checkout = spec.name == "nanochat" and "checkout" in spec.settings
     return "nanochat checkout" if is_checkout else spec.name
 
 

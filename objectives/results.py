@@ -32,9 +32,6 @@ from objectives.settings import in_words
 MOST_BYTES = 1_000_000
 """Of a result file."""
 
-KNOBS = "knobs.json"
-"""The file with the knobs, in the directory where a program leaves its results."""
-
 Failure = Literal["nan", "oom", "error"]
 
 SCORE = "score"

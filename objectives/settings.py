@@ -16,9 +16,6 @@ Model = TypeVar("Model", bound=BaseModel)
 # settings of other tools that say whether more or less is better
 DIRECTIONS = {"direction", "goal", "maximise", "maximize", "minimise", "minimize"}
 
-LONGEST_SHOWN = 200
-"""Characters of a wrong value that a message repeats."""
-
 
 class Settings(BaseModel):
     """What a user may set of an objective."""
@@ -97,7 +94,7 @@ def fault_in_words(fault: ErrorDetails, place: str) -> str:
 
 def shown(value: object) -> str:
     """Return a value as a message repeats it."""
-    return cut(repr(value), LONGEST_SHOWN)
+    return cut(repr(value), 200)
 
 
 def cut(text: str, most: int) -> str:

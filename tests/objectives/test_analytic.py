@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from objectives.analytic import AnalyticObjective, InjectedError
-from objectives.api import Context, DivergedError, Objective
+from objectives.analytic import AnalyticObjective
+from objectives.api import Context, DivergedError, Objective, ObjectiveError
 from objectives.registry import ANALYTIC, load
 
 Point = tuple[float, ...]
@@ -88,7 +88,7 @@ def test_some_points_fail_as_they_are_set_to() -> None:
     def fails(seed: int) -> bool:
         try:
             score(objective(failure_rate=0.1), seed=seed)
-        except InjectedError:
+        except ObjectiveError:
             return True
         return False
 

@@ -37,7 +37,7 @@ Failure = Literal["ok", "error", "crash", "nan", "oom", "hang", "stall"]
 """How an evaluation ends on its own, in every attempt."""
 
 FAILURES: dict[Failure, tuple[Status, str]] = {
-    "error": (Status.ERROR, "InjectedError: failure on request"),
+    "error": (Status.ERROR, "ObjectiveError: failure on request"),
     "crash": (Status.ERROR, "killed by signal 11 SIGSEGV"),
     "nan": (Status.NAN, "DivergedError: the loss is not finite"),
     "oom": (Status.OOM, "OutOfMemoryError: out of memory"),
