@@ -8,8 +8,9 @@ methods: another look at the jackknife", Annals of Statistics 7 (1979) 1-26).
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from heapq import heapreplace
 from math import log, sqrt
 from operator import itemgetter
@@ -185,20 +186,17 @@ def forecast_of(plan: Plan, *, calibrates: bool = False) -> Forecast | None:
     if calibration is None:
         return None
     over, longer, busy = zip(*_simulated(plan, work, calibration), strict=True)
-    typical, limits, repeats = calibration.median_seconds / 3600, plan.limits, CALIBRATION_SEEDS
-    first, calibrating = expected([(repeats, repeats)] * calibrates, calibration, devices)
-    longest = max(work["generation"])
+    typical, limits = calibration.median_seconds / 3600, plan.limits
+    one = (CALIBRATION_SEEDS, CALIBRATION_SEEDS)
+    first, calibrating = expected([one] * calibrates, calibration, devices)
     # The last attempt of the search, and of the verdict, must find its whole reservation free.
+    longest, long_run = max(work["generation"]), sum(work.pop("long_run", ())) * typical
     last = max(0.0, limits.stretched(longest).reserve_ms / MS_PER_HOUR - typical * longest)
     last += 0.0 if plan.confirmation is None else limits.reserve_ms / MS_PER_HOUR
-    works = [
-        (len(lengths), sum(lengths))
-        for name, lengths in work.items()
-        for _ in range(plan.resolved.generations if name == "generation" else 1)
-        if name != "long_run"
-    ]
+    batches = [work.pop("generation")] * plan.resolved.generations + [*work.values()]
+    works = [(len(lengths), sum(lengths)) for lengths in batches]
     by_the_rules = STARTUP_SECONDS / 3600 + expected(works, calibration, devices)[1]
-    p90, long_run = _hours(over, 9), sum(work.get("long_run", ())) * typical
+    p90 = _hours(over, 9)
     return Forecast(
         hours_p50=calibrating + _hours(over, 5),
         hours_p90=calibrating + p90,
@@ -227,61 +225,57 @@ def work_of(plan: Plan) -> dict[str, tuple[float, ...]]:
     return {**work, **{name: (cost / n,) * n for name, (n, cost) in sizes.items() if n}}
 
 
+Simulated = tuple[float, float, float]
+"""Seconds: from the command's start until the verdict, of the long run, and of all devices
+together without the long run."""
+
+
 def _simulated(
     plan: Plan, work: Mapping[str, tuple[float, ...]], calibration: Calibration
-) -> Iterator[tuple[float, float, float]]:
-    """Yield, for each simulated run, the seconds from the command's start until the verdict, those
-    of the long run, and those of all devices together without the long run.
-
-    The reference fills the devices that generations leave idle.
-    """
-    generations, reference = plan.resolved.generations, work.get("reference", ())
-    count = generations * len(work["generation"]) + sum(map(len, work.values()))
-    runs = min(MOST_RUNS, max(LEAST_RUNS, MOST_EVALUATIONS // count))
+) -> Iterator[Simulated]:
+    """Yield each simulated run: one where the calibration has no spread."""
+    measured = [log(sample.seconds) for sample in calibration.samples]
+    if len(measured) < 2:
+        yield _one_run(plan, work, lambda: calibration.median_seconds)
+        return
+    count = plan.resolved.generations * len(work["generation"]) + sum(map(len, work.values()))
     random = Random(SEED)  # noqa: S311 - no secret
+    for _ in range(min(MOST_RUNS, max(LEAST_RUNS, MOST_EVALUATIONS // count))):
+        logs = random.choices(measured, k=len(measured))
+        yield _one_run(plan, work, partial(random.lognormvariate, fmean(logs), stdev(logs)))
+
+
+def _one_run(
+    plan: Plan, work: Mapping[str, tuple[float, ...]], draw: Callable[[], float]
+) -> Simulated:
+    """Return one run, each of whose evaluations takes `draw()` seconds times its cost.
+
+    The device that becomes free first takes the next one, and the reference fills the devices that
+    generations leave idle.
+    """
     stagger = 0.0 if plan.campaign is None else plan.campaign.stagger_seconds
-    for _ in range(runs if len(calibration.samples) > 1 else 1):
-        queue, waiting = _Queue(calibration, random, plan.devices.count, stagger), deque(reference)
-        filled = queue.now
-        for _ in range(generations):
-            end = queue.begin(work["generation"])
-            while waiting and queue.next_start < end:
-                filled = max(filled, queue.begin([waiting.popleft()]))
-            queue.now = end
-        queue.now = max(filled, queue.begin(waiting))
-        for name in ("finalists", "winner"):
-            queue.now = queue.begin(work.get(name, ()))
-        over, busy = queue.now, queue.busy
-        yield over, queue.begin(work.get("long_run", ())) - over, busy
+    now, taken = STARTUP_SECONDS, list[float]()
+    free = [now + place * stagger for place in range(plan.devices.count)]  # a heap
 
-
-class _Queue:
-    """One simulated run: the device that becomes free first takes the next evaluation."""
-
-    def __init__(
-        self, calibration: Calibration, random: Random, devices: int, stagger: float
-    ) -> None:
-        self.now = STARTUP_SECONDS  # nothing begins earlier
-        self.busy = 0.0
-        self._free = [self.now + place * stagger for place in range(devices)]  # a heap
-        self._random, self._mean, self._spread = random, log(calibration.median_seconds), 0.0
-        if (count := len(calibration.samples)) > 1:
-            logs = random.choices([log(sample.seconds) for sample in calibration.samples], k=count)
-            self._mean, self._spread = fmean(logs), stdev(logs)
-
-    @property
-    def next_start(self) -> float:
-        return max(self._free[0], self.now)
-
-    def begin(self, lengths: Iterable[float]) -> float:
-        """Begin these evaluations; return when the last of them ends."""
-        ends = [self.now]
-        for length in lengths:
-            seconds = length * self._random.lognormvariate(self._mean, self._spread)
-            self.busy += seconds
-            ends.append(self.next_start + seconds + GAP_SECONDS)
-            heapreplace(self._free, ends[-1])
+    def end_of(costs: Iterable[float], now: float) -> float:
+        ends = [now]
+        for cost in costs:
+            taken.append(cost * draw())
+            ends.append(max(free[0], now) + taken[-1] + GAP_SECONDS)
+            heapreplace(free, ends[-1])
         return max(ends)
+
+    waiting, filled = deque(work.get("reference", ())), now
+    for _ in range(plan.resolved.generations):
+        end = end_of(work["generation"], now)
+        while waiting and max(free[0], now) < end:
+            filled = max(filled, end_of([waiting.popleft()], now))
+        now = end
+    now = max(filled, end_of(waiting, now))
+    for name in ("finalists", "winner"):
+        now = end_of(work.get(name, ()), now)
+    busy = sum(taken)
+    return now, end_of(work.get("long_run", ()), now) - now, busy
 
 
 def detectable_gain(plan: Plan) -> float | None:

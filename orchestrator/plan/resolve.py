@@ -38,8 +38,7 @@ SIGMA0: dict[SearchMethod, float] = {"guided": 0.15, "plain": 0.2}
 
 PICKING_SEEDS, CONTROL_SEEDS, BEST_CANDIDATES = 3, 5, 2
 
-CALIBRATION_LIMIT_SECONDS = 600.0
-"""Limit of an evaluation before anything is measured."""
+CALIBRATION_LIMIT_SECONDS = 600.0  # limit of an evaluation before anything is measured
 
 Overrides = Sequence[tuple[str, str]]
 """Rules to pass, each with the reason."""
@@ -150,10 +149,11 @@ def window_of(budget: Budget, now: datetime | None = None) -> Window | None:
 # Sizes
 
 
-def sizing_of(config: Config, devices: int) -> Sizing:
-    """Return P, G and S on so many devices: the tier's, within the configuration's limits.
+def sizing_of(config: Config, devices: int) -> tuple[Sizing, int]:
+    """Return P, G and S on so many devices, and the cap on evaluations that they fit under.
 
-    Raises ValueError if they do not pay for one generation.
+    They are the tier's, within the configuration's limits. Raises ValueError if these do not pay
+    for one generation.
     """
     search, dimension = config.search, config.tuned.space.dimension
     tier, expanded = search.tier or "target", search.variant == "expanded"
@@ -162,7 +162,8 @@ def sizing_of(config: Config, devices: int) -> Sizing:
     seeds, generations = search.seeds_per_candidate or shape.seeds_per_candidate, shape.generations
     if seeds != shape.seeds_per_candidate:
         reasons.append(f"{seeds} instead of {shape.seeds_per_candidate} seeds a candidate")
-    each, cap = shape.population * seeds, most_evaluations(config, sizing.nominal)
+    most, each = sizing.nominal.evaluations, shape.population * seeds
+    cap = min(config.budget.max_evals or most, most)
     if cap < each:
         raise ValueError(
             f"at most {cap} evaluations (the tier's, or --max-evals) do not pay for one generation "
@@ -170,17 +171,14 @@ def sizing_of(config: Config, devices: int) -> Sizing:
         )
     wanted = search.generations or generations
     limits = {f"{cap} evaluations pay for": cap // each, "the configuration asks for": wanted}
-    for why, most in limits.items():
-        if most < generations:
-            reasons.append(f"{why} {most} of {generations} generations")
-            generations = most
+    for why, number in limits.items():
+        if number < generations:
+            reasons.append(f"{why} {number} of {generations} generations")
+            generations = number
     changed = {"seeds_per_candidate": seeds, "generations": generations}
-    return Sizing(sizing.nominal, shape.model_copy(update=changed), tuple(reasons))
-
-
-def most_evaluations(config: Config, nominal: Envelope) -> int:
-    """Return the evaluations that a search may spend: the tier's, or fewer if so configured."""
-    return min(config.budget.max_evals or nominal.evaluations, nominal.evaluations)
+    if search.generations is not None:  # an amendment that raises it pays for more of them
+        cap = min(cap, search.generations * each)
+    return Sizing(sizing.nominal, shape.model_copy(update=changed), tuple(reasons)), cap
 
 
 # Plans
@@ -193,14 +191,12 @@ def search_plan(
     source: Source | None = None,
 ) -> Plan:
     """Return the plan of a search. Raises ValueError if it is impossible, naming the key."""
-    search, sizing = config.search, sizing_of(config, devices.count)
+    search, (sizing, cap) = config.search, sizing_of(config, devices.count)
     start, sigma0 = config.tuned.space.baseline, SIGMA0[search.method]
     if source is not None:
         start = source.point
         sigma0 *= 1.0 if source.added else 0.5  # nearer to where phase 1 ended than new knobs are
-    cap = most_evaluations(config, sizing.nominal)
-    if search.generations is not None:  # an amendment that raises it pays for more of them
-        cap = min(cap, search.generations * sizing.resolved.per_generation)
+    sigma0 = search.sigma0 or sigma0
     plan = plan_of(
         config,
         devices,
@@ -210,19 +206,13 @@ def search_plan(
         run_id=run_name(config),
         tier=search.tier or "target",
         nominal=sizing.nominal,
-        reasons=sizing.reasons,
-        search=SearchPlan(
-            method=search.method,
-            seed=search.seed,
-            sigma0=search.sigma0 or sigma0,
-            start=start,
-        ),
+        search=SearchPlan(method=search.method, seed=search.seed, sigma0=sigma0, start=start),
         caps=caps_for(config, cap),
         thresholds=config.thresholds,
         confirmation=confirmation_for(config, source),
         source=source,
     )
-    return plan.model_copy(update={"reasons": (*plan.reasons, *why_no_go(plan))})
+    return plan.model_copy(update={"reasons": (*sizing.reasons, *why_no_go(plan))})
 
 
 def plan_of(
@@ -314,8 +304,6 @@ def _limits(own: Evaluation, devices: Devices, calibration: Calibration | None) 
 
 # Where two plans differ
 
-MOST_SHOWN = 5
-
 DERIVED = ("objective_fingerprint:", "space.", "search.start", "nominal.", "resolved.")
 """Fields that follow from others: shown only if nothing else differs."""
 
@@ -334,8 +322,8 @@ def differing(name: str, recorded: Any, wanted: Any) -> Iterator[str]:
     if isinstance(recorded, list) and isinstance(wanted, list) and len(recorded) == len(wanted):
         recorded, wanted = dict(enumerate(recorded)), dict(enumerate(wanted))
     if isinstance(recorded, dict) and isinstance(wanted, dict):
-        for key in {**recorded, **wanted}:
-            inner = f"{name}.{key}" if name else key
+        for key in recorded | wanted:
+            inner = f"{name}.{key}".lstrip(".")
             yield from differing(inner, recorded.get(key), wanted.get(key))
     elif recorded != wanted:
         yield f"{name}: {shown(recorded)} -> {shown(wanted)}"
@@ -343,5 +331,4 @@ def differing(name: str, recorded: Any, wanted: Any) -> Iterator[str]:
 
 def in_short(changed: Sequence[str]) -> str:
     """Return the first few differences, without those that follow from others."""
-    changed = [one for one in changed if not one.startswith(DERIVED)] or changed
-    return listed(changed, MOST_SHOWN)
+    return listed([one for one in changed if not one.startswith(DERIVED)] or changed, 5)
