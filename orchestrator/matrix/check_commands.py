@@ -8,9 +8,9 @@ from random import Random
 from statistics import linear_regression
 from typing import Any
 
-from budgets.events import Settled, Status
+from budgets.events import Status
 from budgets.formatting import PROGRAM, table
-from budgets.measurements import LEAST_CANDIDATES, certificate
+from budgets.measurements import LEAST_CANDIDATES, certificate, measure
 from budgets.plan import Devices
 from budgets.state import RunState
 from budgets.verdict import Point
@@ -136,7 +136,7 @@ def sweep(config: Config, slots: Devices) -> Iterator[tuple[Matrix, Devices]]:
 
 def throughputs(states: Sequence[RunState], most: int) -> tuple[dict[str, Any], str]:
     """Return each number of workers, the fitted law and the recommendation: JSON and Markdown."""
-    ends = {state.plan.devices.count: _healthy(state) for state in states}
+    ends = {state.plan.devices.count: measure(state).samples for state in states}
     rates = {n: throughput([end.seconds for end in own], n) for n, own in ends.items()}
     law, plan = fit(rates), states[0].plan
     names = ("workers", "evaluations", "evaluations_per_hour", "regime")
@@ -160,13 +160,6 @@ def throughputs(states: Sequence[RunState], most: int) -> tuple[dict[str, Any], 
         f"Recommended: `--workers {law.recommended(most)}`.",
     ]
     return document, "\n".join(lines)
-
-
-def _healthy(state: RunState) -> list[Settled]:
-    """Return the healthy evaluations of a run. Raises ValueError without any."""
-    if ends := [end for end in state.ends() if end.status is Status.OK]:
-        return ends
-    raise ValueError(f"{state.plan.run_id}: no evaluation was healthy")
 
 
 # The largest safe micro-batch, by the peak memory of a few sizes
@@ -207,7 +200,8 @@ def memory_of(states: Mapping[int, RunState]) -> tuple[dict[str, Any], str]:
     """
     peaks, memory = dict[int, float](), inf
     for size, state in states.items():
-        ends, host = _healthy(state), state.plan.devices.memory_bytes
+        ends = [end for end in state.ends() if end.status is Status.OK]
+        host = state.plan.devices.memory_bytes
         peaks[size] = max(end.metrics.get(GPU_PEAK, end.peak_memory_bytes) for end in ends)
         memory = min(memory, *(end.metrics.get(GPU_MEMORY, host) for end in ends))
     is_one = len(peaks) == 1

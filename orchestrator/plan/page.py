@@ -234,16 +234,14 @@ def _tiers(tiers: Sequence[TierPage]) -> list[str]:
         wanted, shape, took = tier.plan.confirmation, tier.plan.resolved, tier.forecast
         sizes = {} if wanted is None else wanted.sizes()
         beside = sum(count for name, (count, _) in sizes.items() if name != "long_run")
-        times = ["?"] * (3 + is_priced)
+        times, gain = ["?"] * (3 + is_priced), tier.detectable_gain
         if took is not None:
             times = [duration(3600 * took.hours_p50), duration(3600 * took.hours_p90)]
             times += [f"{took.device_hours_p50:.3g}"]
             times += [] if tier.cost is None else [f"{tier.cost:.2f}"]
-        gain = "no verdict" if wanted is None else "?"
-        if tier.detectable_gain is not None:
-            gain = f"{tier.detectable_gain:.2%}"
+        least = "no verdict" if wanted is None else "?" if gain is None else f"{gain:.2%}"
         count = f"{shape.evaluations}{f' + {beside}' if beside else ''}"
-        rows.append((tier.plan.tier or "", shape.in_words, count, *times, gain))
+        rows.append((tier.plan.tier or "", shape.in_words, count, *times, least))
     columns = (">evaluations", ">p50", ">p90", ">device-hours", *[">cost"] * is_priced)
     return table(("tier", "P x G x S", *columns, ">detectable gain"), rows)
 

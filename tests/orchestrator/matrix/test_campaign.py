@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from orchestrator.config import Config, resolve
-from orchestrator.matrix.campaign import SAFE_NAME, Staggered, campaign_from, changed_by, factors_of
+from orchestrator.matrix.campaign import SAFE_NAME, Staggered, campaign_from, factors_of
 from orchestrator.verify import verify
 from tests.ledgers import state_of
 
@@ -173,34 +173,14 @@ def entry(name: str, *settings: str) -> str:
 @pytest.mark.parametrize(
     ("value", "name"),
     [
-        *((True, "true"), (3, "3"), (0.0, "0"), (0.5, "0.5"), (1e-5, "1e-05"), (3e10, "3e10")),
-        *((0.1234567, "0.1234567"), ("adamw", "adamw"), ("a+b", "a+b")),
+        *((True, "true"), (3, "3"), (0.0, "0"), (1e-5, "1e-05"), (3e10, "3e10")),
+        *((0.1234567, "0.1234567"), ("a+b", "a+b")),
     ],
 )
 def test_a_level_is_called_after_its_value(value: Any, name: str) -> None:
     factors = factors_of({"x": [value]})
     assert factors == {"x": {name: {"x": value}}}
     assert SAFE_NAME.fullmatch(f"x{name}")
-
-
-NO_CONTROLS = "\n[campaign]\ncontrols = false\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "cells"),
-    [
-        ('"training.noise" = [0.01]', {"noise0.01": {"training.noise": 0.01}}),
-        (
-            "hard.yes = { noise = 0.1, training.available = 0.05 }",
-            {"hardyes": {"training.noise": 0.1, "training.available": 0.05}},
-        ),
-    ],
-)
-def test_a_factor_may_say_its_table_and_a_level_its_name(
-    text: str, cells: dict[str, Any], describe: Describe
-) -> None:
-    config = describe(f"[factors]\n{text}{NO_CONTROLS}")
-    assert {one.name: changed_by(one) for one in campaign_from(config).conditions} == cells
 
 
 # Together
