@@ -189,7 +189,7 @@ def carry_out_search(
     """Begin or resume the configured search; calibrates first if there is no calibration.
 
     If the calibration does not end well, its result is returned instead. Raises ValueError on a
-    plan that is impossible, or that differs from the recorded run's.
+    plan that is impossible or differs from the recorded run's, and on a phase 1 without a Go.
     """
     directory = run_directory(session.root, config.search.phase, run_name(config))
     if (recorded := recorded_state(directory)) is not None:
@@ -198,45 +198,29 @@ def carry_out_search(
         if source is not None and follows is not None:  # not read: it may be deleted
             source = source.model_copy(update={"run_id": Path(follows).resolve().name})
         plan = search_plan(config, before.devices, before.calibration, source)
-    else:
-        planned = _planned(session, config, slots, overrides)
-        if isinstance(planned, Result):
-            return planned
-        plan, overrides = planned
-    return session.carry_out(directory, plan, slots, replayed, overrides)
-
-
-def _planned(
-    session: Session, config: Config, slots: Devices, overrides: Overrides
-) -> tuple[Plan, Overrides] | Result:
-    """Return the plan of a new run and its overrides; or the calibration that did not end well.
-
-    Raises ValueError if it may not follow its phase 1.
-    """
+        return session.carry_out(directory, plan, slots, replayed, overrides)
     permitted: Overrides = ()
     if (source := followed(session.root, config, slots.kind)) is not None:
         permitted, overrides = permits(source, overrides)
     # refuse what cannot be planned before a calibration is paid for
-    outline = search_plan(config, slots, None, source)
+    warnings = [*why_no_go(search_plan(config, slots, None, source))]
     window_of(config.budget, session.clock.now())  # which may be over
-    for reason in why_no_go(outline):
-        session.say(f"Warning: {reason}.")
     if not config.objective.startswith(CALLABLE):  # no command can check a callable
         are_alive, why = shown_alive(known_knobs(session.root, config.tuned, slots.kind))
-        if not are_alive:
-            session.say(f"Warning: {why}.")
+        warnings += [] if are_alive else [why]
+    for warning in warnings:
+        session.say(f"Warning: {warning}.")
     calibration = calibrated_for(session, config, slots, overrides)
     if isinstance(calibration, Result):
         return calibration
-    plan = search_plan(config, slots, calibration, source)
-    measured = noise(calibration)
+    plan, measured = search_plan(config, slots, calibration, source), noise(calibration)
     if plan.confirmation is not None and measured is not None and measured.is_about_zero:
         raise ValueError(
             f"the baseline's score, {measured.mean:.3g}, cannot be told from 0, and a gain is a "
             "share of it: no verdict can be reached. Let the objective return a score whose 0 is "
             "out of reach, or search without a verdict: --set verdict.confirm_seeds=0"
         )
-    return plan, permitted
+    return session.carry_out(directory, plan, slots, replayed, permitted)
 
 
 def replayed(state: RunState) -> "Search":
