@@ -132,7 +132,18 @@ def _job(config: Config, directory: Path, name: str, own: Mapping[str, Any]) -> 
     kind: Kind = "cuda" if backend.device == "cuda" else "cpu"
     slots, threads = (backend.workers or 1) if is_search else 1, backend.threads or 1
     each, expected = _expected(config, kind, slots)
-    lead, limit = _lead_and_limit(name, config, each, expected)
+    # As long as one evaluation of a search takes: none is cut by the limit, and paid twice.
+    lead = max(LEAD_SECONDS, ceil(each * MARGIN / 60) * 60 + 60 if is_search else 0)
+    lead = min(lead, MOST_LEAD_SECONDS)
+    if (time := config.slurm.time) is not None:
+        limit = ceil(round(60 * parse_hours("slurm.time", time), 6)) * 60
+    elif expected is None:
+        raise ValueError(f'slurm.time: no time of {name} is known: say time = "4h", or calibrate')
+    else:
+        limit = ceil((expected * MARGIN + START_SECONDS + lead) / ROUND_SECONDS) * ROUND_SECONDS
+    least = max(lead + 120, ceil(each) + 60)  # SLURM may send the signal a minute early
+    if limit < least:
+        raise ValueError(f"slurm.time: {name} needs {duration(least)} or more, got {time}")
     left_out = ("preset", "profile", "factors", "slurm", *["campaign"] * is_search)
     values = {k: v for k, v in config.all_values().items() if k.partition(".")[0] not in left_out}
     values |= {
@@ -158,28 +169,6 @@ def _job(config: Config, directory: Path, name: str, own: Mapping[str, Any]) -> 
         max_requeues=REQUEUES if is_search else 0,
         expected_seconds=expected,
     )
-
-
-def _lead_and_limit(
-    name: str, config: Config, each: float, expected: float | None
-) -> tuple[int, int]:
-    """Return the seconds before the time limit from which no evaluation starts, and the limit.
-
-    The first is what one evaluation of a search takes, so that none is cut and paid twice.
-    """
-    wanted = ceil(each * MARGIN / 60) * 60 + 60 if config.campaign is None else 0
-    lead = min(max(LEAD_SECONDS, wanted), MOST_LEAD_SECONDS)
-    if (time := config.slurm.time) is not None:
-        limit = ceil(round(60 * parse_hours("slurm.time", time), 6)) * 60
-    elif expected is None:
-        raise ValueError(f'slurm.time: no time of {name} is known: say time = "4h", or calibrate')
-    else:
-        wanted = ceil(expected * MARGIN) + START_SECONDS + lead
-        limit = ceil(wanted / ROUND_SECONDS) * ROUND_SECONDS
-    least = max(lead + 120, ceil(each) + 60)  # SLURM may send the signal a minute early
-    if limit < least:
-        raise ValueError(f"slurm.time: {name} needs {duration(least)} or more, got {time}")
-    return lead, limit
 
 
 def _expected(config: Config, kind: Kind, slots: int) -> tuple[float, float | None]:
