@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from budgets.formatting import listed
 from budgets.plan import (
@@ -28,10 +28,8 @@ from objectives.api import Objective
 from objectives.registry import short_name
 from objectives.settings import shown
 from orchestrator.config import Budget, Config, Evaluation
+from orchestrator.execution.devices import Engine
 from orchestrator.records.runs import RUNS_DIR
-
-if TYPE_CHECKING:
-    from orchestrator.execution.devices import Engine
 
 SIGMA0: dict[SearchMethod, float] = {"guided": 0.15, "plain": 0.2}
 """The default first step, a share of a knob's range (docs/search.md)."""
@@ -86,10 +84,8 @@ def found_as(directory: Path, plan: Plan) -> str:
 # Devices
 
 
-def engine_of(config: Config) -> "Engine":
+def engine_of(config: Config) -> Engine:
     """Return the engine that evaluations run on."""
-    from orchestrator.execution.devices import Engine
-
     own = config.backend
     return Engine(own.executor, own.address, own.device, own.workers, own.threads)
 
