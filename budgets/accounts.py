@@ -96,26 +96,25 @@ class Accounts(NamedTuple):
     @property
     def table(self) -> dict[str, Account]:
         """Every currency by name."""
-        caps, price, wall_ms = self.caps, self.price_per_device_hour, self.wall_ms
+        caps, price, hour = self.caps, self.price_per_device_hour, MS_PER_HOUR
         comparing = sum(key[0] is not None for key in self.holds)
         cost = None if caps.cost is None else caps.cost / price
         cost_ms, hours_ms, device_ms = (
-            None if hours is None else hours * MS_PER_HOUR
+            None if hours is None else hours * hour
             for hours in (cost, caps.hours, caps.device_hours)
         )
-        committed_ms = self._committed_ms() - wall_ms
-        per_cost, device = MS_PER_HOUR / price if price else inf, (self.device_ms, self.reserved_ms)
         search = (self.evaluations, len(self.holds) - comparing, caps.evaluations)
         beside = (self.comparisons, comparing, self.comparison_cap)
-        wall = (wall_ms, committed_ms, hours_ms, MS_PER_HOUR)
+        device = (self.device_ms, self.reserved_ms)
+        wall = (self.wall_ms, self._committed_ms() - self.wall_ms, hours_ms)
         rows = (
             Account("evaluations", "evaluations", "--max-evals", *search),
             Account("comparison evaluations", "evaluations", "", *beside),
+            Account("device time", "device-hours", "--max-device-hours", *device, device_ms, hour),
+            Account("wall clock", "hours", "--max-hours", *wall, hour),
             Account(
-                "device time", "device-hours", "--max-device-hours", *device, device_ms, MS_PER_HOUR
+                "money", "of money", "--max-cost", *device, cost_ms, hour / price if price else inf
             ),
-            Account("wall clock", "hours", "--max-hours", *wall),
-            Account("money", "of money", "--max-cost", *device, cost_ms, per_cost),
         )
         return {account.name: account for account in rows}
 

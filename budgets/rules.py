@@ -29,10 +29,11 @@ from budgets.stats import at_least, lowest_rate
 OVERRIDABLE = ("go", "unproven_knobs", "crash_rate", "sustained_nan", "runaway_time", "patience")
 """Rules that a person may override. The others name something to repair, or a cap to amend."""
 
-DECISIONS: dict[str, Literal["pause", "stop"]] = {
-    **dict.fromkeys((*OVERRIDABLE, "baseline_failed", "setup_failed"), "pause"),
-    **dict.fromkeys(("infrastructure", "storage"), "pause"),
-    **dict.fromkeys(("patience", "budget"), "stop"),
+_TO_REPAIR = ("baseline_failed", "setup_failed", "infrastructure", "storage")
+
+DECISIONS = dict.fromkeys((*OVERRIDABLE, *_TO_REPAIR), "pause") | {
+    "patience": "stop",
+    "budget": "stop",
 }
 """What each rule leads to, as the ledger and `--override` know it."""
 
@@ -64,12 +65,11 @@ def follows_a_go(source: Source) -> Iterator[Fired]:
 
 
 def crash_rate(state: RunState, generation: Batch) -> Fired | None:
-    """Failed evaluations, of all that are planned for the generation.
+    """Failed evaluations, of all planned: it fires as soon as the rate cannot stay below its limit.
 
-    So it fires as soon as the rate can no longer stay below its limit. Lost attempts do not count,
-    nor do NaNs of extreme candidates or those for which `sustained_nan` fires. With `crash_level`
-    the generations since the last override are judged together: it fires where the rate is above
-    the limit with that confidence.
+    Lost attempts do not count, nor do NaNs of extreme candidates or those for which `sustained_nan`
+    fires. With `crash_level` the generations since the last override are judged together: it fires
+    where the rate is above the limit with that confidence.
     """
     level, count, pool = state.plan.thresholds.crash_level, 0, [generation]
     if level is not None:
@@ -108,10 +108,9 @@ def paused_by_chance(plan: Plan, rate: float) -> float:
 
 
 def _unexplained(state: RunState, generation: Batch) -> list[Settled]:
-    """NaN results of candidates that are not extreme.
+    """NaN results of candidates at no end of a knob's range, or where the search's start is too.
 
-    A candidate is extreme at an end of a knob's range, unless the search's start is there too. The
-    search learns by itself to avoid NaNs there; elsewhere they may be a defect.
+    The search learns by itself to avoid NaNs at the ends; elsewhere they may be a defect.
     """
     edge, search = state.plan.thresholds.edge, state.plan.search
 
@@ -128,16 +127,13 @@ def _unexplained(state: RunState, generation: Batch) -> list[Settled]:
 
 
 def baseline_failed(generation: Batch) -> Fired | None:
-    """A check's baseline, candidate 0, failed, so nothing can be compared with it.
-
-    No override: the evaluation is paid for and would fail again.
-    """
+    """A check's baseline, candidate 0, failed, so nothing can be compared with it."""
     count = sum(one.candidate == 0 for one in generation.failed)
     return _fired("baseline_failed", generation.number, count, 0) if count else None
 
 
 def setup_failed(state: RunState) -> Fired | None:
-    """An evaluation found that nothing can be evaluated; a new session makes another attempt."""
+    """An evaluation found that nothing can be evaluated; a new session may repeat it."""
     if (end := state.setup_failed) is None:
         return None
     batch, key = state.batch(end), (end.candidate, end.seed)
@@ -262,10 +258,7 @@ def held_up_by(state: RunState, rule: str) -> tuple[Fired, ...]:
 
 
 def _firing(state: RunState) -> list[Fired]:
-    """What fires in the run and its latest generation, and is not overridden.
-
-    Without `storage`: no record says how full the disk is.
-    """
+    """What fires in the run and its latest generation, and is not overridden; not `storage`."""
     if state.decided is not None or state.concluded is not None:
         return []
     overridden = {(o.rule, o.generation) for o in state.overridden if o.rule in OVERRIDABLE}
@@ -300,9 +293,8 @@ def _all_rules(state: RunState) -> Iterator[Fired | None]:
 def budget(state: RunState) -> Fired | None:
     """The next generation, or the next evaluation that the run waits for, does not fit under a cap.
 
-    Half a generation teaches the search nothing, so one that is not expected to fit into what a cap
-    leaves free is not begun. Its last attempt needs its whole reservation free, beside what the
-    verdict is expected to take.
+    Half a generation teaches the search nothing. Its last attempt needs its whole reservation free,
+    beside what the verdict is expected to take.
     """
     plan, calibration = state.plan, state.plan.calibration
     batch = next((one for one in blocking_batches(state) if one.pending), None)

@@ -1,9 +1,8 @@
 """A run's state: `state = fold(records)`, and nothing derived is stored.
 
-`apply` refuses events that cannot follow what came before, so folding a ledger also proves it
-consistent: every reservation settled once, no cap exceeded, no generation told twice. It alone
-changes a state, in place, and checks everything before it changes anything. A batch keeps its
-pending and running evaluations, so a settlement costs the same whatever the batch's size.
+`apply` alone changes a state, in place, and refuses events that cannot follow what came before. So
+folding a ledger also proves it consistent: every reservation settled once, no cap exceeded, no
+generation told twice. A settlement costs the same whatever the batch's size.
 """
 
 from bisect import bisect_left, insort
@@ -41,10 +40,9 @@ Evaluation = tuple[int, int]
 
 @dataclass(slots=True)
 class Batch:
-    """Configurations on seeds, with their attempts and results.
+    """Configurations on seeds, with attempts and results: a generation, or a comparison.
 
-    A generation of a search, the only one of another run, or one of the comparisons beside a
-    search. An evaluation is either pending, running, or has its result.
+    An evaluation is either pending, running, or has its result.
     """
 
     comparison: ComparisonName | None  # None: a generation
@@ -150,19 +148,6 @@ class Batch:
                 worst = nextafter(worst, inf)
             ranked.append(worst if score is None else score)
         return ranked
-
-    def _settle(self, key: Evaluation, event: Settled, session: int) -> None:
-        *earlier, last = self.attempts[key]
-        self.attempts[key] = (*earlier, last._replace(settled=event))
-        self.running.remove(key)
-        if event.final:
-            del self.losses[key]
-            self.done_cost += self.configurations[key[0]].cost_factor
-            return
-        insort(self.pending, key)
-        is_lost = event.status is Status.LOST and not is_setup(event.status, event.cause)
-        if is_lost and last.session == session:
-            self.losses[key] += 1
 
 
 @dataclass(slots=True)
@@ -387,9 +372,19 @@ def _settled(state: RunState, event: Settled) -> None:
     _require(is_scored == (status is Status.OK), f"status {status} with score {event.score}")
     _require(is_failure or not event.retry, f"status {status} is not a failure to try again")
     state.accounts = state.accounts.settle(event)
-    batch._settle(key, event, len(state.opened) - 1)
-    if state.setup_failed is None and not event.recovered and is_setup(status, event.cause):
-        state.setup_failed = event
+    *earlier, last = batch.attempts[key]
+    batch.attempts[key] = (*earlier, last._replace(settled=event))
+    batch.running.remove(key)
+    if event.final:
+        del batch.losses[key]
+        batch.done_cost += batch.configurations[key[0]].cost_factor
+        return
+    insort(batch.pending, key)
+    if is_setup(status, event.cause):
+        if state.setup_failed is None and not event.recovered:
+            state.setup_failed = event
+    elif status is Status.LOST and last.session == len(state.opened) - 1:
+        batch.losses[key] += 1
 
 
 def _amended(state: RunState, event: Amended) -> None:
