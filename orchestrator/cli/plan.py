@@ -62,31 +62,19 @@ def explain(typed: Typed) -> Answer:
 
 def explained(config: Config) -> tuple[dict[str, Any], list[str]]:
     """Return the configuration as JSON and as Markdown, which has the defaults last."""
-    values, spec, space = config.all_values(), config.tuned.spec, config.tuned.space
-    document: dict[str, Any] = {
-        "file": None if config.file is None else str(config.file),
+    values, objective = config.all_values(), config.tuned
+    names, knobs = ("name", "kind", "low", "high", "baseline"), objective.space.knobs
+    rows = [(k.name, k.kind, k.decode(0.0), k.decode(1.0), k.typed(k.baseline)) for k in knobs]
+    document = {
         "values": {k: {"value": v, "source": config.source(k)} for k, v in values.items()},
-        "knobs": [
-            {
-                "name": knob.name,
-                "kind": knob.kind,
-                "low": knob.decode(0.0),
-                "high": knob.decode(1.0),
-                "baseline": knob.typed(knob.baseline),
-            }
-            for knob in space.knobs
-        ],
-        "objective": spec.model_dump(mode="json"),
+        "knobs": [dict(zip(names, row, strict=True)) for row in rows],
     }
-    knobs = (
-        (row["name"], row["kind"], *(f"{row[end]:.4g}" for end in ("low", "high", "baseline")))
-        for row in document["knobs"]
-    )
+    shown = ((name, scale, *(f"{end:.4g}" for end in ends)) for name, scale, *ends in rows)
     lines = [
-        *(f"# {plain(document['file'] or 'The defaults')}", ""),
+        *(f"# {plain(str(config.file or 'The defaults'))}", ""),
         *table(("key", "value", "from"), _rows(config, values)),
-        *("", f"# {plain(kind(spec))}: {counted(len(space.knobs), 'knob')}", ""),
-        *table(("knob", "kind", ">low", ">high", ">baseline"), knobs),
+        *("", f"# {plain(kind(objective.spec))}: {counted(len(knobs), 'knob')}", ""),
+        *table(("knob", "kind", ">low", ">high", ">baseline"), shown),
     ]
     return document, lines
 
