@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import select
 import selectors
 import socket
 import subprocess
@@ -71,8 +70,11 @@ class ForkServer:
                 env=self._environment,
             )
             theirs.close()  # so that its end is seen
-            waits = select.select([self._requests], [], [], READY_SECONDS)[0]
-            if not (waits and self._requests.recv(8)):
+            self._requests.settimeout(READY_SECONDS)
+            is_ready = b""
+            with suppress(TimeoutError):
+                is_ready = self._requests.recv(8)
+            if not is_ready:
                 self.close()
                 said = os.pread(output.fileno(), 1 << 20, 0).decode(errors="replace").strip()
                 raise EngineError(f"the fork server did not start:\n{said[-2000:]}")
