@@ -13,7 +13,7 @@ from tests.console import Follower
 TUTORIAL = REPOSITORY / "docs/tutorial.md"
 
 OBJECTIVE = (
-    "--objective sphere --set noise=0.01 --set persists=0.2 --set seconds=0.04 --executor inline"
+    "--objective sphere --set noise=0.01 --set persists=0.2 --set seconds=0.01 --executor inline"
 )
 QUICK = {
     "$ orchestrator explain\n": "$ orchestrator explain --objective sphere\n",
@@ -37,7 +37,7 @@ QUICK = {
 }
 """What stands in the tutorial for a reader with an hour, and what takes its place in a test.
 
-An objective of 40 ms instead of one of 5 s, in the search's own process.
+An objective of 10 ms instead of one of 5 s, in the search's own process.
 """
 
 
