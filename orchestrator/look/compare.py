@@ -119,7 +119,6 @@ class Comparison:
 
 def _run(run: Run) -> dict[str, str]:
     return {
-        "phase and tier": f"{run.plan.phase} {run.plan.tier or ''}",
         "verdict": answer(run).title,
         "gain on fresh seeds": "-" if run.gain is None else text.interval(run.gain),
         "baseline": "-" if run.baseline is None else number(run.baseline.mean),

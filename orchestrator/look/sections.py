@@ -26,12 +26,12 @@ from orchestrator.look.plots import Drawing, drawings
 from orchestrator.look.run import Run
 from orchestrator.plan.phase2 import beginning as begins_with
 
-Figures = Mapping[str, Drawing]
+Figures = Mapping[str, Sequence[Drawing]]  # by name; one each
 
 
 def page_of(run: Run, *, with_plots: bool = True) -> Page:
     """Return everything there is to show of a run; its plots take seconds."""
-    drawn = drawings(run) if with_plots else {}
+    drawn = {name: [own] for name, own in drawings(run).items()} if with_plots else {}
     found = (Section(title, list(write(run, drawn))) for title, write in SECTIONS.items())
     return Page(run.plan.run_id, about(run), answer(run), [one for one in found if one.blocks])
 
@@ -41,10 +41,6 @@ def about(run: Run) -> str:
     tier = "" if run.plan.tier is None else f", tier {run.plan.tier}"
     as_of = f"as of {run.last:%Y-%m-%d %H:%M} UTC, record {run.state.records}"
     return f"{run.plan.objective.name}, {run.plan.phase}{tier}, {as_of}"
-
-
-def _shown(figures: Figures, *names: str) -> list[Block]:
-    return [figures[name] for name in names if name in figures]
 
 
 def _folded(title: str, blocks: Sequence[Block]) -> list[Block]:
@@ -128,7 +124,7 @@ def _scores(run: Run, figures: Figures) -> Iterator[Block]:
     if not run.is_search:
         return
     yield f"{sentence_case(plain(measured_in(run.state)))}: {better_when(run.plan.direction)}."
-    yield from _shown(figures, "scores")
+    yield from figures.get("scores", ())
     if scores := text.scores(run):
         yield f"{scores} A best score proves nothing: it is selected for its noise."
 
@@ -152,7 +148,7 @@ def _knobs(run: Run, figures: Figures) -> Iterator[Block]:
         for knob in run.knobs
     )
     yield from table("Each knob in its range", rows)
-    yield from _shown(figures, "paths")
+    yield from figures.get("paths", ())
 
 
 def _evaluations(run: Run, figures: Figures) -> Iterator[Block]:
@@ -162,7 +158,7 @@ def _evaluations(run: Run, figures: Figures) -> Iterator[Block]:
         said = f"Time of the slots: {idle:.0%} idle, {wasted:.0%} wasted. {said}"
     if said:
         yield said.rstrip()
-    yield from _shown(figures, "losses")
+    yield from figures.get("losses", ())
     rows = (
         {
             "cause": plain(kind.what),
