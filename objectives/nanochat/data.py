@@ -20,6 +20,7 @@ import gzip
 import json
 import lzma
 import re
+import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -285,7 +286,9 @@ FORMS: dict[str, Callable[[Source], Form]] = {
 
 def _stats(files: Iterable[Path]) -> list[tuple[str, int, int, int]]:
     """Return what differs when a file has been written, moved or replaced."""
-    stats = ((str(file), file.stat()) for file in files)
+    stats = [(str(file), file.stat()) for file in files]
+    if not all(stat.S_ISREG(one.st_mode) for _, one in stats):  # a pipe may never end
+        raise ValueError("it is not a regular file")
     return [(name, one.st_size, one.st_ctime_ns, one.st_ino) for name, one in stats]
 
 

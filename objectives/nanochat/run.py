@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
+from zipfile import is_zipfile
 
 import torch
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -162,8 +162,10 @@ class Loop:
         if self.manifest.checkpoints:
             path = self._path(max(self.manifest.checkpoints))
             try:  # on the CPU: the state of a random generator must stay there
+                if not is_zipfile(path):
+                    raise EOFError
                 saved = torch.load(path, map_location="cpu", weights_only=True)
-            except (RuntimeError, EOFError, UnpicklingError) as error:
+            except (RuntimeError, EOFError, LookupError) as error:
                 raise ValueError(
                     f"{path} is damaged: delete it to resume from the checkpoint before"
                 ) from error

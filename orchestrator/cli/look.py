@@ -17,7 +17,7 @@ from budgets.formatting import printable
 from budgets.ledger import LEDGER, LedgerCorruptError
 from budgets.state import ImpossibleEventError
 from objectives.files import replace
-from orchestrator.cli.options import Typed, switch
+from orchestrator.cli.options import Typed, named_file, switch
 from orchestrator.cli.output import Answer, silence
 from orchestrator.look.answer import answer
 from orchestrator.look.compare import Comparison
@@ -113,6 +113,8 @@ def report(
     if not (as_html or out):
         text = page_markdown(several.page()) if several else ""
         return Answer(contents, *(told(run) if several is None else ((), text)))
+    if out is not None and str(out) != "-":
+        named_file(out, ".html", ".htm", *([] if as_html else [".md"]))
     is_html = as_html or (out is not None and out.suffix.lower() in (".html", ".htm"))
     page = page_of(run, with_plots=is_html) if several is None else several.page()
     text = page_html(page) if is_html else page_markdown(page)

@@ -120,3 +120,12 @@ class Typed:
                 "--override RULE and --reason TEXT go on record together, got one of them"
             )
         return tuple((rule, reason) for rule in rules)
+
+
+def named_file(path: Path, *endings: str) -> Path:
+    """Return the file that --out names. Raises ValueError if it cannot be written there."""
+    if not str(path).isprintable() or path.is_dir() or not path.parent.is_dir():
+        raise ValueError(f"--out: expected a file in a directory that is there, got {str(path)!r}")
+    if endings and path.suffix.lower() not in endings:
+        raise ValueError(f"--out: name a file that ends with {' or '.join(endings)}, not {path}")
+    return path

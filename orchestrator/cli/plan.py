@@ -13,7 +13,7 @@ from budgets.plan import Devices
 from objectives.files import replace
 from objectives.registry import kind
 from objectives.settings import cut
-from orchestrator.cli.options import Typed, switch
+from orchestrator.cli.options import Typed, named_file, switch
 from orchestrator.cli.output import EXIT_BAD_INPUT, Answer
 from orchestrator.config import TRAINING, Config, as_shown
 from orchestrator.plan.resolve import slots_of, window_of
@@ -49,7 +49,7 @@ def init(
         return Answer(None, own.splitlines())
     if out.exists() or out.is_symlink():
         raise ValueError(f"--out {out}: there is something already; name another file")
-    replace(out, own.replace("THIS-FILE", shell_word(str(out))).encode())
+    replace(named_file(out), own.replace("THIS-FILE", shell_word(str(out))).encode())
     return Answer(None, [f"{out} is written. See it with: {command('explain', str(out))}"])
 
 

@@ -59,7 +59,7 @@ class InlineExecutor:
 
     def _report(self, attempt: Attempt) -> Report | None:
         """Return the evaluation's own report; None if a person has ended it."""
-        errors, report = "backslashreplace", None
+        own, errors, report = os.getpid(), "backslashreplace", None
         out, err = (os.fdopen(log, "w", errors=errors) for log in api.open_logs(attempt.directory))
         with (
             suppress(Insisted, OSError),  # a full disk costs the log, not the evaluation
@@ -70,4 +70,6 @@ class InlineExecutor:
             api.insisted_on(self._signals),
         ):
             report = trainer.evaluate(attempt, self.slots.kind, self.slots.threads)
+        if os.getpid() != own:  # a copy that the objective forked would write to the ledger
+            os._exit(0)
         return report

@@ -107,7 +107,7 @@ train --set num_batches=1 --set checkpoint_dir=         | checkpoint_dir
 train --set num_batches=1 --set target_flop=1e9         | target_flops
 train typed.toml                                        | expected a whole number
 init --template phase1 --out good.toml                  | good.toml
-init --template smoke --out nowhere/x.toml              | nowhere | 8
+init --template smoke --out nowhere/x.toml              | nowhere
 export slurm good.toml --set slurm.time=never           | never
 status twin                                             | phase2
 report first absent                                     | absent
