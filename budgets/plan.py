@@ -69,7 +69,7 @@ class Limits(PlanPart):
 
     wall_seconds: float = Field(gt=0)
     grace_seconds: float = Field(default=5.0, gt=0)  # between SIGTERM and SIGKILL
-    stall_seconds: float | None = Field(default=None, gt=0)  # without output or heartbeat
+    stall_seconds: float | None = Field(default=None, gt=0)  # without output, heartbeat or CPU time
     memory_bytes: int | None = Field(default=None, gt=0)  # resident, the whole tree together
     log_bytes: int = Field(default=1 << 20, ge=1024)  # kept of stdout and of stderr, middle dropped
 
@@ -99,7 +99,7 @@ class Window(PlanPart):
     margin_seconds: float = Field(default=1800.0, ge=0, le=3600 * MOST_HOURS)
 
     def deadline_ms(self, began_ms: float) -> float:
-        """When evaluations must be over, of a run that began then, both since 1970."""
+        """When evaluations of a run that began at `began_ms` must be over; ms since 1970."""
         end_ms = began_ms + 3_600_000 * (self.hours or 0.0)
         if self.until is not None:
             end_ms = 1000 * self.until.timestamp()

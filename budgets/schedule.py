@@ -4,7 +4,8 @@ to its plan.
 The search's own evaluations come first. The reference comparison (the baseline and the controls on
 the confirmation's seeds) is known before the search begins, so it fills the slots that a generation
 leaves idle; the other comparisons follow from what was found. Times are as of the run's last
-record, and evaluations to come are counted in rounds of all devices.
+record. Batches are counted one after another, each in whole rounds of all devices, although the
+reference fills idle slots.
 """
 
 from collections.abc import Sequence
@@ -114,7 +115,7 @@ def expected(works: Sequence[Work], calibration: Calibration | None, devices: in
 
 
 def _rounds(works: Sequence[Work], devices: int) -> float:
-    """Evaluations of the search that follow each other on so many devices; each work waits."""
+    """The time of these works, in evaluations of the search: each begins when the last is over."""
     return sum(ceil(count / devices) * cost / count for count, cost in works if count)
 
 

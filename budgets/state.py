@@ -113,7 +113,7 @@ class Batch:
         return {s: r.score for s, r in results if r is not None and r.score is not None}
 
     def statuses(self, candidate: int) -> dict[str, int]:
-        """How often the candidate's evaluations ended so."""
+        """How many of the candidate's results have each status."""
         results = (self.result(candidate, seed) for seed in self.seeds[candidate])
         return dict(Counter(str(one.status) for one in results if one is not None))
 
@@ -139,7 +139,7 @@ class Batch:
     def fitness(self) -> list[float]:
         """What the search is told, in candidate order: finite, the failed worse than every healthy.
 
-        Each failed one by the smallest step: only ranks matter to the search.
+        Failed candidates follow the worst healthy score by the smallest steps: only ranks matter.
         """
         scores, ranked = self.to_minimize(), []
         worst = max((score for score in scores if score is not None), default=0.0)

@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 from objectives.api import Context, Knobs, Measurement, SetupError, digest
 from objectives.command import OUTPUT, CommandConfig, CommandObjective, Scalar
 from objectives.files import Place, cache_directory
-from objectives.process import check_variables
+from objectives.process import ONE_PROCESS, check_variables
 from objectives.program import ProgramConfig, ProgramObjective, hashes
 from objectives.results import Failure, Locator
 from objectives.settings import unknown
@@ -86,9 +86,10 @@ class CheckoutConfig(ProgramConfig):
     @model_validator(mode="after")
     def _check(self) -> Self:
         check_variables(self.environment)
-        for name in (*self.flags, *self.knobs):
-            if name.replace("_", "-") in OURS:
-                raise ValueError(f"{name} cannot be set here: every evaluation has its own")
+        own = {BASE, *ONE_PROCESS} & self.environment.keys()
+        own |= {name for name in (*self.flags, *self.knobs) if name.replace("_", "-") in OURS}
+        for name in own:
+            raise ValueError(f"{name} cannot be set here: every evaluation has its own")
         return self
 
     @property

@@ -38,15 +38,25 @@ OUTPUT = "output"
 
 
 def placeholders(text: str) -> list[str]:
-    """Return the names in braces. Raises ValueError on a single brace."""
-    return [name for _, name, *_ in Formatter().parse(text) if name is not None]
+    """Return the names in braces. Raises ValueError on a single brace, or one within a format."""
+    found = [(name, form) for _, name, form, _ in Formatter().parse(text) if name is not None]
+    if any("{" in (form or "") for _, form in found):
+        raise ValueError(f"a placeholder within a placeholder: {cut(text, 60)!r}")
+    return [name for name, _ in found]
+
+
+class Unfilled(str):
+    """A placeholder without a value, which stays as it is, its format included."""
+
+    def __format__(self, form: str) -> str:
+        return f"{{{self}:{form}}}" if form else f"{{{self}}}"
 
 
 class Values(dict[str, Scalar]):
     """What fills placeholders: `true` and `false` as in JSON; without a value the name stays."""
 
     def __getitem__(self, name: str) -> Scalar:
-        value = self.get(name, f"{{{name}}}")
+        value = self.get(name, Unfilled(name))
         return str(value).lower() if isinstance(value, bool) else value
 
 
@@ -72,6 +82,8 @@ class CommandConfig(ProgramConfig):
     @model_validator(mode="after")
     def _check(self) -> Self:
         check_variables(self.environment)
+        for name in {"score", "metrics"} & self.measures.keys():
+            raise ValueError(f"measures.{name}: choose another name")
         own = [*self.knobs, *self.fixed, *([] if self.budget is None else ["budget"])]
         known = [*own, *OF_AN_EVALUATION, *([KNOBS_FILE] if self.send == "json" else [])]
         for name, count in Counter(known).items():
@@ -90,6 +102,14 @@ class CommandConfig(ProgramConfig):
                 f"{name} does not reach the program: put {{{name}}} into argv or environment, "
                 'or say send = "key=value", "flags" or "json"'
             )
+        tried = Values({**dict.fromkeys(known, "x"), **self.fixed, "seed": 1, "threads": 1})
+        tried |= {name: knob.baseline for name, knob in self.knobs.items()}
+        tried |= {} if self.budget is None else {"budget": self.budget}
+        for text in (*self.argv, *self.environment.values()):
+            try:
+                text.format_map(tried)
+            except (ValueError, LookupError, AttributeError) as error:
+                raise ValueError(f"cannot fill {cut(text, 60)!r}: {error}") from None
         return self
 
     @property
@@ -123,9 +143,12 @@ class CommandObjective(ProgramObjective[CommandConfig]):
         """Yield files and modules among the arguments, and the program if it is the user's own."""
         for number, part in enumerate(self.config.argv):
             if number and self.config.argv[number - 1] == "-m":
-                yield from files_of_module(part, (self.directory, self.directory / "src"))
+                yield from files_of_module(
+                    f"{part}.__main__", (self.directory, self.directory / "src")
+                )
             path = self.directory / part
-            is_own = "/" in part and path.is_relative_to(self.directory)
+            is_own = "/" in part and path.resolve().is_relative_to(self.directory.resolve())
+            is_own = is_own and not path.name.startswith("python")  # of an environment
             if part and (number or is_own) and os.path.isfile(path):  # an argument may be any text
                 yield path
 
@@ -133,6 +156,7 @@ class CommandObjective(ProgramObjective[CommandConfig]):
         """Return the value of every placeholder."""
         output = context.directory / OUTPUT
         own = {
+            KNOBS_FILE: str(output / "knobs.json"),
             **self.space.rounded(knobs),
             **self.config.fixed,
             "seed": seed,
@@ -140,7 +164,6 @@ class CommandObjective(ProgramObjective[CommandConfig]):
             "device": context.device,
             "threads": context.threads,
             "attempt_id": context.attempt_id,
-            KNOBS_FILE: str(output / "knobs.json"),
         }
         return Values(own if self.config.budget is None else {**own, "budget": self.config.budget})
 
@@ -199,7 +222,8 @@ class CommandObjective(ProgramObjective[CommandConfig]):
 
     def require_program(self) -> None:
         name = self.config.argv[0]
-        found = shutil.which(str(self.directory / name) if "/" in name else name)
+        file = str(self.directory / name) if "/" in name else name
+        found = shutil.which(file, path=self.config.environment.get("PATH"))
         if found is None or not self.directory.is_dir():
             raise SetupError(f"there is no program {name!r} to start in {self.directory}")
         for part in self.config.argv[1:]:

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 
 LARGEST = 1 << 20  # bytes of a file that a user wrote: a longer one is another file
-PARTIAL = ".partial"  # ending of a file that is being replaced
 
 
 def cache_directory() -> Path:
@@ -77,7 +76,7 @@ def replace(path: Path, data: bytes, *, durable: bool = True) -> None:
 
     If `durable`, the same is true after a power cut. Raises OSError.
     """
-    aside = path.with_name(f"{path.name}.{os.getpid()}{PARTIAL}")  # two may write the same cache
+    aside = path.with_name(f"{path.name}.{os.getpid()}.partial")  # two may write the same cache
     try:
         with open(aside, "wb", opener=_private) as file:
             file.write(data)

@@ -212,4 +212,10 @@ def measurement_of(value: object, train_seconds: float) -> Measurement:
 
 
 if __name__ == "__main__":
-    try_import(sys.argv[1], Path(sys.argv[2]), sys.argv[3:])
+    try:
+        try_import(sys.argv[1], Path(sys.argv[2]), sys.argv[3:])
+    except SystemExit as error:
+        sys.exit(f"it ended Python: SystemExit({error})")
+    except Exception as error:  # whatever the user's module raises
+        said = " ".join(str(error).split())
+        sys.exit(said if isinstance(error, SetupError) else f"{type(error).__name__}: {said}")

@@ -134,8 +134,9 @@ def run(line: CommandLine, listener: Listener, heartbeat: Heartbeat) -> tuple[st
     """Run the program to its end, and return the last lines of both its streams.
 
     Its output goes to our own, and each line to `listener`, whose numbers are passed on as
-    heartbeats. When this returns or raises, the program's process group is dead. Raises SetupError
-    if it cannot be started, and OutOfMemoryError or ProgramFailedError if it fails.
+    heartbeats, one a second at most and with the next line. When this returns or raises, the
+    program's process group is dead. Raises SetupError if it cannot be started, and OutOfMemoryError
+    or ProgramFailedError if it fails.
     """
     killed_before, tail = oom_kills(), deque[str](maxlen=TAIL_LINES)
     out_of_memory, metrics, beat_at = "", dict[str, float](), time.monotonic()

@@ -24,6 +24,8 @@ from objectives.settings import Settings
 from objectives.space import DeclaredKnob, SearchSpace
 
 MOST_BYTES = 64 << 20  # of pinned sources
+IGNORED = frozenset({"__pycache__", "node_modules", "site-packages", "wandb", "venv"})
+"""Directories without the user's own source, beside those whose names begin with a dot."""
 
 
 class ProgramConfig(Settings):
@@ -69,7 +71,8 @@ class ProgramObjective(Objective, Generic[Config]):
         places = {self.directory, self.directory / "src"}  # where modules of the user's are found
         places |= {file.parent for file in found if file.suffix == ".py"}
         for pattern in self.config.sources:
-            names = iglob(pattern, root_dir=self.directory, recursive=True)
+            found_names = iglob(pattern, root_dir=self.directory, recursive=True)
+            names = (one for one in found_names if IGNORED.isdisjoint(Path(one).parts))
             more = {file for name in names if os.path.isfile(file := self.directory / name)}
             if not more:
                 raise ValueError(

@@ -74,7 +74,8 @@ class CallersExecutor:
             self._changed.notify_all()
 
     def free(self) -> int:
-        return self.slots.count - len(self._open) - len(self._ended)
+        with self._changed:  # `end` moves a trial from one to the other
+            return self.slots.count - len(self._open) - len(self._ended)
 
     def submit(self, attempt: Attempt) -> None:
         write_config(attempt)
@@ -95,10 +96,12 @@ class CallersExecutor:
             ended, self._ended = self._ended, []
             return ended
 
-    def take(self) -> Trial | None:
-        """Return the next trial; None at the end, or if it waits for those that are open."""
+    def take(self, *, wait: bool) -> Trial | None:
+        """Return the next trial; None at the end, or without `wait` if it waits for open ones."""
         with self._changed:
-            self._changed.wait_for(lambda: self._ready or self._waits_for_caller or self._is_over)
+            self._changed.wait_for(
+                lambda: self._ready or self._is_over or (self._waits_for_caller and not wait)
+            )
             return self._ready.popleft() if self._ready and not self._is_over else None
 
     def end(
@@ -154,12 +157,13 @@ class Search:
         finally:
             self._executor.__exit__()
 
-    def ask(self) -> Trial | None:
+    def ask(self, *, wait: bool = False) -> Trial | None:
         """Return the next evaluation to make, once it is known.
 
-        None when the search is over, or when the next one waits for those that are open.
+        None when the search is over, or when the next one waits for those that are open. With
+        `wait`, for a program with several threads, None only when the search is over.
         """
-        trial = self._executor.take()
+        trial = self._executor.take(wait=wait)
         self._raise_failure()
         return trial
 

@@ -62,7 +62,9 @@ class HostSlots(Pace):
         if not self._waits:
             fcntl.flock(self._turn, fcntl.LOCK_UN)
         elif not waited:
-            self._say(f"Waiting: other runs use all {len(self._slots)} slots of {SLOTS}.")
+            self._say(
+                f"Waiting for one of {len(self._slots)} slots of {SLOTS}, which other runs use."
+            )
         return len(self._held) > in_flight
 
     def look(self, state: RunState) -> None:
@@ -205,6 +207,8 @@ class BackPressure(Pace):
         is_stable = fmean(window[half:]) <= STABLE * fmean(window[:half])
         most = 2 * max(levels) if is_stable else before
         self.limit = law.recommended(min(most, self.devices))
+        if levels.keys() == {self.devices} and self.devices > 1:
+            self.limit = self.devices // 2  # fewer may do more
         change = self.limit - before
         self._window, self._skipped = [], before if change else 0
         row = {

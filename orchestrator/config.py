@@ -102,7 +102,9 @@ class Evaluation(Table):
 
     seed: PositiveSeed = key(123, "Stream that the evaluations' seeds are drawn from.")
     limit_seconds: Amount | None = key(None, "Kill one that takes longer; default: from its p90.")
-    stall_seconds: Amount | None = key(None, "Kill one that is silent for longer; default: 120.")
+    stall_seconds: Amount | None = key(
+        None, "Kill one without output, heartbeat or CPU time for longer; default: 120."
+    )
     assume_eval_seconds: Amount | None = key(
         None, "An evaluation's time, if none was measured.", "-", "SECONDS"
     )

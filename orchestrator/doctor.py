@@ -51,9 +51,11 @@ def examine(config: Config) -> list[Finding]:
         fix = f"{what}, with a torch for the driver's CUDA (nvidia-smi), or say --device cpu"
         found.append(_tried("torch", fix, _torch, config))
     for of, each in conditions.items():
-        found.append(_tried(f"objective{of}", "fix that, and say this again", _objective, each))
+        found.append(
+            _tried(f"objective{of}", "repair that, and repeat this command", _objective, each)
+        )
     if all(one.state == "ok" for one in found):  # otherwise it is not known what a run needs
-        found.append(_tried("disk", "make room, or name another --runs-dir", _disk, config))
+        found.append(_tried("disk", "repair that, and repeat this command", _disk, config))
     return found
 
 
@@ -109,14 +111,14 @@ def _objective(config: Config) -> str:
 
 
 def _disk(config: Config) -> str:
-    """Return what is free. Raises ValueError if runs cannot be written there or do not fit.
+    """Return what is free.
 
-    Of a search without a tier the smallest is meant.
+    Raises ValueError if there is no plan, or its run cannot be written there or does not fit. Of a search without a tier the smallest is meant.
     """
     root = Path(config.runs_dir).absolute()
     parent = next(path for path in (root, *root.parents) if os.path.lexists(path))
     if not (parent.is_dir() and os.access(parent, os.W_OK | os.X_OK)):
-        raise ValueError(f"{parent} takes no files of yours")
+        raise ValueError(f"{parent} takes no files of yours: name another --runs-dir")
     slots = slots_of(config)
     if config.campaign is not None:
         plan = campaign_matrix(config, campaign_from(config)).plan(slots, None)
@@ -127,7 +129,7 @@ def _disk(config: Config) -> str:
     needed = count * EVALUATION_BYTES + LEAST_FREE_BYTES
     seen = f"{decimal(free.free)} free; the run takes {decimal(needed)}"
     if free.free < needed:
-        raise ValueError(seen)
+        raise ValueError(f"{seen}: make room, or name another --runs-dir")
     return seen
 
 

@@ -130,7 +130,7 @@ def _reading(what: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         raise SetupError(missing_package(error.name)) from error
     except (
-        *(OSError, EOFError, ValueError, LookupError),
+        *(OSError, EOFError, ValueError, LookupError, RecursionError),
         *(zlib.error, lzma.LZMAError),
     ) as error:
         reason = getattr(error, "strerror", None) or error
@@ -261,11 +261,16 @@ def _json_lines(source: Source) -> Form:
 def _hugging_face(source: Source) -> Form:
     import datasets
 
-    if source.place.startswith("/"):
-        found = datasets.load_from_disk(source.place)
-    else:  # downloads what is new
-        found = datasets.load_dataset(source.place, source.part or None)
+    try:
+        if source.place.startswith("/"):
+            found = datasets.load_from_disk(source.place)
+        else:  # downloads what is new
+            found = datasets.load_dataset(source.place, source.part or None)
+    except datasets.exceptions.DatasetsError as error:
+        raise ValueError(" ".join(f"{error.__cause__ or error}".split())) from error
     splits = found if isinstance(found, dict) else {"train": found}
+    if "train" not in splits:
+        raise ValueError(f"there is no split 'train', only {', '.join(splits)}")
 
     def read() -> Parts:
         train = _clean(splits["train"][COLUMN])

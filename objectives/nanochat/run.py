@@ -1,14 +1,15 @@
 """A training by itself: the loop with checkpoints, resume, metrics and a summary in one directory.
 
 `manifest.json` names every checkpoint before the file gets its name, and until after it is deleted:
-only files that it names are ever deleted or overwritten. What is due at a step follows from the
-step, so a run resumed at any moment does the same.
+only checkpoints that it names, and unfinished files of ours, are ever deleted or overwritten. What
+is due at a step follows from the step, so a run resumed at any moment does the same.
 """
 
 import fcntl
 import json
 import math
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -23,13 +24,16 @@ import torch
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from objectives.api import DivergedError, SetupError
-from objectives.files import PARTIAL, replace
+from objectives.files import replace
 from objectives.nanochat import flops
 from objectives.nanochat.config import NOT_TRAINED, NanochatConfig, RunConfig
 from objectives.nanochat.data import load
 from objectives.nanochat.train import Trainer, diagnose, torch_set
 
 MANIFEST, METRICS, SUMMARY = "manifest.json", "metrics.jsonl", "summary.json"
+UNFINISHED = re.compile(
+    r"(manifest\.json|summary\.json|step-\d{8,}\.pt)\.\d+\.partial"
+)  # by `replace`
 ELSEWHERE = "choose another directory with --set checkpoint_dir=DIR"
 
 
@@ -92,7 +96,7 @@ def read_manifest(directory: Path, identity: dict[str, Any]) -> Manifest:
     Raises ValueError when what is there is damaged, of another run or not ours.
     """
     path = directory / MANIFEST
-    if not path.exists() and all(one.suffix == PARTIAL for one in directory.iterdir()):
+    if not path.exists() and all(map(UNFINISHED.fullmatch, os.listdir(directory))):
         return Manifest(run=identity)
     try:
         found = Manifest.model_validate_json(path.read_bytes())
@@ -155,8 +159,9 @@ class Loop:
         Raises ValueError when it cannot be read.
         """
         trainer, written = self.trainer, 0
-        for path in self.run.checkpoint_dir.glob(f"*{PARTIAL}"):  # of a process that was killed
-            path.unlink()
+        for path in self.run.checkpoint_dir.iterdir():
+            if UNFINISHED.fullmatch(path.name):  # of a process that was killed
+                path.unlink()
         listed = self.manifest.checkpoints.items()
         self._list({step: bpb for step, bpb in listed if self._path(step).exists()})
         if self.manifest.checkpoints:

@@ -164,7 +164,7 @@ def block_maps(kept: Tensor, chain: Tensor) -> Tensor:
     kept = kept.movedim(2, 0)[:-1]
     powers, exact = kept.new_empty(len(chain) - 1, *kept.shape), kept.double()
     power = torch.ones_like(exact)
-    for rounded in powers:  # what cumprod computes, in a seventh of its time
+    for rounded in powers:  # on a CPU the bits of cumprod, in a seventh of its time
         rounded.copy_(power.mul_(exact))
     maps = torch.addmm(chain[0].reshape(-1, 1), chain[1:].flatten(1).T, powers.flatten(1))
     return maps.view(4, 3, *kept.shape)

@@ -122,7 +122,8 @@ class LocalExecutor:
     """Runs each evaluation under a supervisor, on the devices of this machine.
 
     `preload` are modules that the fork server imports once; `host` is part of the names of devices
-    on a cluster. All evaluations end at the `deadline` (monotonic) unless it is extended in time.
+    on a cluster. At the `deadline` (monotonic clock) all evaluations are ended, unless `extend` has
+    moved it.
 
     A GPU is examined before its first use, and again after an evaluation that did not end well. If
     it is not free within RELEASE_SECONDS, or has failed, it is withdrawn with a warning.
@@ -213,14 +214,14 @@ class LocalExecutor:
         self._tell_all(CANCEL)
 
     def extend(self, deadline: float) -> None:
-        """Let evaluations go on until then."""
-        if deadline > self._deadline:
+        """Let evaluations go on until then; less than a second more is not sent."""
+        if deadline >= self._deadline + 1.0:
             self._deadline = deadline
             self._tell_all(repr(deadline).encode())
 
     def _tell_all(self, what: bytes) -> None:
         for one in self._running:
-            with suppress(OSError):  # it has ended, or does not listen
+            with suppress(OSError):  # it has ended, or is stopped and has not read what was sent
                 one.line.send(what, socket.MSG_DONTWAIT)
 
     def wait(self, timeout_seconds: float) -> list[Outcome]:

@@ -34,6 +34,7 @@ from orchestrator.execution.local import EXIT_SECONDS, LocalExecutor
 
 START_SECONDS = 240.0  # for all agents and their fork servers
 LEASE_SECONDS = 60.0  # without a step: a node ends what it runs
+SILENT_SECONDS = 30.0  # without an answer: nothing more is started there
 MARGIN_SECONDS = 10.0  # beyond lease and grace, until a silent node is lost
 STEP_SECONDS = 0.1  # how long a step waits for outcomes
 LOOK_SECONDS = 0.25  # longest wait for an answer before files and silent nodes are checked
@@ -109,7 +110,8 @@ class _Node:
     @property
     def free(self) -> int:
         """How many attempts can start there."""
-        return 0 if self.is_lost else max(0, (self.usable or 0) - len(self.running))
+        is_silent = time.monotonic() - self.heard_at > SILENT_SECONDS
+        return 0 if self.is_lost or is_silent else max(0, (self.usable or 0) - len(self.running))
 
     def is_overdue(self) -> bool:
         """Whether it has been silent for so long that its lease has ended all that ran there."""
@@ -125,7 +127,8 @@ class _Node:
     def hear(self, answer: Answer) -> list[Outcome]:
         """Update from an answer; return the new outcomes."""
         self.host, self.heard_at, self.heard_clock = answer.host, time.monotonic(), answer.clock
-        self.usable, self.is_lost = answer.usable, False
+        is_old = self.is_lost and answer.usable is not None  # it still counts what was lost
+        self.usable, self.is_lost = 0 if is_old else answer.usable, False
         return [one for one in answer.outcomes if self.running.pop(one.attempt_id, None)]
 
 

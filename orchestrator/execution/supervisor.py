@@ -35,7 +35,7 @@ from orchestrator.execution import api, processes
 from orchestrator.execution.api import Attempt, Outcome, Report
 from orchestrator.execution.trainer import fork_trainer
 
-LEAST_CPU_SHARE = 0.01  # of the stall limit: a tree that uses less of it is silent
+LEAST_CPU_SHARE = 0.01  # CPU time, as a share of the stall limit, that is a sign of life
 TICK_SECONDS = 0.1  # between two looks at the limits; the end of the trainer wakes it earlier
 ORPHAN_GRACE_SECONDS = 1.0  # when nothing waits for the result any more
 DROPPED = b"\n[... output dropped ...]\n"
@@ -165,10 +165,10 @@ class Watch:
     def _sleep(self, end: int) -> None:
         """Sleep until the trainer ends, at most a moment; reap."""
         select.select([end], [], [], TICK_SECONDS)
-        self.check_wanted()  # first: this process may have slept much longer than asked
         self._reap()
         for log in self.logs:
             shorten(log, self.attempt.limits.log_bytes)
+        self.check_wanted()  # last: this process may have been stopped meanwhile
 
     def _reap(self) -> bool:
         """Reap every child that has ended; return False when no child is left."""
@@ -197,7 +197,7 @@ class Watch:
             changed.append((self.attempt.directory / api.METRICS).stat().st_mtime_ns)
         if limits.stall_seconds is not None:
             share = processes.cpu_seconds(tree) / (LEAST_CPU_SHARE * limits.stall_seconds)
-            changed.append(int(share))  # a program that only waits uses less in that time
+            changed.append(int(share))  # it falls when an adopted process ends: a sign of life too
         if changed != self._changed:
             self._changed, self._active_at = changed, now
         if limits.stall_seconds is not None and now - self._active_at > limits.stall_seconds:

@@ -188,7 +188,9 @@ class Run:
         While an evaluation is overdue, on track is not claimed: the forecast does not count what
         it takes beyond the expected.
         """
-        found = schedules.pace(self.state)
+        found = schedules.pace(
+            self.state, None if self.standing.goes_on or self.is_over else self.now
+        )
         is_late = found.on_track and self.overdue
         return found.model_copy(update={"on_track": None}) if is_late else found
 

@@ -55,10 +55,10 @@ def campaign_from(config: Config) -> CampaignPlan:
         )
     kept, names = dict[str, Condition](), dict[str, str]()
     for name, settings, own in _named(config, factors):
+        read, condition = _condition(config, name, settings, own)
         if other := names.get(name.lower()):
             raise ValueError(f"conditions {other!r} and {name!r} cannot be told apart: rename one")
         names[name.lower()] = name
-        read, condition = _condition(config, name, settings, own)
         if (first := kept.setdefault(read, condition)) is condition:
             continue
         if not condition.control:
@@ -128,11 +128,18 @@ def factors_of(table: Mapping[str, Any]) -> dict[str, dict[str, Values]]:
         levels = given
         if isinstance(given, list):
             levels = {_as_name(value): {factor: value} for value in given}
+            if len(levels) < len(given):
+                raise ValueError(
+                    f"factors.{factor}: two levels have the same name: leave one out, or give "
+                    "the levels names in a table"
+                )
         if not isinstance(levels, dict) or {*map(type, levels.values())} != {dict}:
             raise ValueError(
                 f"factors.{factor}: expected a list of values, or a table of settings for a level"
             )
-        found[factor] = {name: _settings(own) for name, own in levels.items()}
+        found[factor] = {
+            name: _settings(own, f"factors.{factor}.{name}") for name, own in levels.items()
+        }
     return found
 
 
@@ -141,9 +148,9 @@ def _as_name(value: Any) -> str:
     return f"{value:.9g}".replace("e+", "e") if isinstance(value, float) else as_shown(value)
 
 
-def _settings(given: Mapping[str, Any]) -> Values:
+def _settings(given: Mapping[str, Any], place: str) -> Values:
     """Return settings of the objective; their keys may begin with `training.`."""
-    return {key.removeprefix(f"{TRAINING}."): own for key, own in flattened(given, TRAINING)}
+    return {key.removeprefix(f"{TRAINING}."): own for key, own in flattened(given, place)}
 
 
 def _named(config: Config, factors: Mapping[str, Mapping[str, Values]]) -> Iterator[Named]:
@@ -154,7 +161,7 @@ def _named(config: Config, factors: Mapping[str, Mapping[str, Values]]) -> Itera
     assert config.campaign is not None
     for entry in config.campaign.conditions:
         settings = {key: value for key, value in entry.items() if key != "name"}
-        yield entry.get("name", ""), _settings(settings), {}
+        yield entry.get("name", ""), _settings(settings, f"condition {entry.get('name', '')}"), {}
     for chosen in product(*(own.items() for own in factors.values())) if factors else ():
         levels = {factor: level for factor, (level, _) in zip(factors, chosen, strict=True)}
         name = "_".join(f"{f.rpartition('.')[2]}{level}" for f, level in levels.items())

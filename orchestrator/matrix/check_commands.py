@@ -212,6 +212,8 @@ def memory_of(states: Mapping[int, RunState]) -> tuple[dict[str, Any], str]:
         most = int(max(0.0, min((share * memory - base) / each, 2**62)))
         largest = 1 << (most.bit_length() - 1) if most else 0
         said = f"The largest safe micro-batch is {largest}."
+        if not largest:
+            said = "Not even a micro-batch of 1 is safe: use a smaller model or context."
     document = {
         "peak_bytes": {str(size): peak for size, peak in peaks.items()},
         "base_bytes": base,

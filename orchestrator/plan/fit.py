@@ -107,7 +107,7 @@ class Wanted:
         return Choice(what, changes, losses, plan, forecast, fits)
 
     def shortened(self, what: str, changes: Values, *losses: str) -> Choice:
-        """Return that choice, or if it does not fit, the same with the generations that do.
+        """Return that choice; if it does not fit, with as many generations as fit.
 
         They are two at least.
         """

@@ -66,7 +66,7 @@ INTERRUPTED = Ruling("continue")
 """A person stopped the run, which can be resumed."""
 
 Moment = Literal["begun", "generation", "batch", "left"]
-"""A session has begun; a generation, or another batch, is complete; it leaves the run."""
+"""A session begins; the search was told a generation; a comparison begins; the session ends."""
 
 
 # What a person, a search and an executor are to the loop
@@ -321,8 +321,8 @@ def judged(state: RunState, end: Settled) -> Settled:
 class Loop:
     """Carries out a run until something ends it.
 
-    `report` is called after each generation and before each comparison; `look` each time the run
-    waits for outcomes; `say` with a warning.
+    `report` is called when the search was told a generation and when a comparison begins; `look`
+    each time the run waits for outcomes; `warn` too, to say the executor's new warnings.
     """
 
     run: Run
@@ -332,8 +332,7 @@ class Loop:
     report: Callable[[Moment], None]
     paces: Sequence[Pace]
     look: Callable[[Run], None]
-    say: Callable[[str], None]
-    _warnings_said: int = 0
+    warn: Callable[[], None]
 
     def to_its_end(self) -> Ruling:
         """Ask, evaluate and tell until a rule, a cap, a signal or the plan ends the run.
@@ -421,9 +420,6 @@ class Loop:
         self.look(self.run)
         for outcome in self.executor.wait(WAIT_SECONDS):
             self.run.take(outcome)
-        warnings = self.executor.warnings
-        for warning in warnings[self._warnings_said :]:
-            self.say(f"Warning: {warning}.")
-        self._warnings_said = len(warnings)
+        self.warn()
         for pace in self.paces:
             pace.look(self.run.state)

@@ -54,6 +54,7 @@ class Session:
     report: Callable[[Path, RunState, Moment], None] = lambda *_: None  # writes files for people
     command: tuple[str, ...] = ()  # the command line, without secrets
     executor: Executor | None = None  # started when first needed
+    _warnings_said: int = 0
     _shared: HostSlots | None = None  # slots shared with other runs of this host
 
     def __enter__(self) -> Self:
@@ -139,8 +140,8 @@ class Session:
         if ruling.decision == "continue":
             executor = self._started(slots, objective)
             report = partial(self.report, run.directory, run.state)
-            stop, look, say = self.stop, self.look, self.say
-            ruling = Loop(run, proposes, executor, stop, report, paces, look, say).to_its_end()
+            stop, look, warn = self.stop, self.look, self._warn
+            ruling = Loop(run, proposes, executor, stop, report, paces, look, warn).to_its_end()
         if self.stop.now:  # this kills what is running, so it can be settled
             self._end_executor()
             run.settle_abandoned()
@@ -173,10 +174,20 @@ class Session:
             paces.append(self._shared)  # last: asking it takes a slot
         return paces
 
+    def _warn(self) -> None:
+        """Say the executor's warnings that are new."""
+        warnings = () if self.executor is None else self.executor.warnings
+        for warning in warnings[self._warnings_said :]:
+            self.say(f"Warning: {warning}.")
+        self._warnings_said = len(warnings)
+
     def _end_executor(self) -> None:
-        executor, self.executor = self.executor, None
-        if executor is not None:
-            executor.__exit__(None, None, None)
+        try:
+            if self.executor is not None:
+                self.executor.__exit__(None, None, None)
+                self._warn()
+        finally:
+            self.executor, self._warnings_said = None, 0
 
 
 def preflight(objective: Objective, plan: Plan) -> Iterator[str]:

@@ -42,7 +42,7 @@ FAILURES: dict[Failure, tuple[Status, str]] = {
     "nan": (Status.NAN, "DivergedError: the loss is not finite"),
     "oom": (Status.OOM, "OutOfMemoryError: out of memory"),
     "hang": (Status.TIMEOUT, "ran over its limit"),
-    "stall": (Status.TIMEOUT, "stalled: no output or heartbeat"),
+    "stall": (Status.TIMEOUT, "stalled: no output, heartbeat or CPU time"),
 }
 
 Fault = Literal[
