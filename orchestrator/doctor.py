@@ -113,7 +113,8 @@ def _objective(config: Config) -> str:
 def _disk(config: Config) -> str:
     """Return what is free.
 
-    Raises ValueError if there is no plan, or its run cannot be written there or does not fit. Of a search without a tier the smallest is meant.
+    Raises ValueError if there is no plan, or its run cannot be written there or does not fit. Of a
+    search without a tier the smallest is meant.
     """
     root = Path(config.runs_dir).absolute()
     parent = next(path for path in (root, *root.parents) if os.path.lexists(path))
