@@ -157,14 +157,19 @@ def run(line: CommandLine, listener: Listener, heartbeat: Heartbeat) -> tuple[st
     code, reason = program.returncode, last_word(tail)
     if code == 0:  # a program may run out of memory, try with less and succeed
         return tuple(tail)
-    how = f"exited with status {code}"
-    if code < 0:
-        how = f"killed by signal {-code} {_SIGNALS.get(-code, '')}".rstrip()
+    how = how_it_ended(code)
     if code in _KILLED and oom_kills() > killed_before:
         raise OutOfMemoryError(f"{how}: the kernel ran out of memory")
     if out_of_memory:
         raise OutOfMemoryError(f"{how}: {out_of_memory}")
     raise ProgramFailedError(f"{how}: {reason}" if reason else how)
+
+
+def how_it_ended(code: int) -> str:
+    """Return the words for a program's exit code, which is negative after a signal."""
+    if code < 0:
+        return f"killed by signal {-code} {_SIGNALS.get(-code, '')}".rstrip()
+    return f"exited with status {code}"
 
 
 def last_word(tail: Iterable[str]) -> str:

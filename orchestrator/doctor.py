@@ -134,17 +134,12 @@ def _disk(config: Config) -> str:
     return seen
 
 
-def as_dict(found: list[Finding]) -> dict[str, Any]:
-    """Return all of it as a JSON document."""
-    ready = all(one.state != "missing" for one in found)
-    return {"ready": ready, "findings": [one._asdict() for one in found]}
-
-
-def to_markdown(found: list[Finding]) -> str:
-    """Return the conclusion, a table and what to do."""
-    ready = as_dict(found)["ready"]
+def told(found: list[Finding]) -> tuple[dict[str, Any], str]:
+    """Return all of it as JSON and as Markdown: the conclusion, a table and what to do."""
+    ready = all(one.state == "ok" for one in found)
     verdict = "Nothing that a run needs is missing" if ready else "Not ready"
     rows = [(plain(one.item), one.state, plain(one.seen)) for one in found]
     fixes = [f"- {plain(one.item)}: {plain(one.fix)}" for one in found if one.fix]
     lines = ["# Doctor", "", f"{verdict}.", "", *table(("item", "state", "seen"), rows)]
-    return "\n".join([*lines, "", *fixes])
+    document = {"ready": ready, "findings": [one._asdict() for one in found]}
+    return document, "\n".join([*lines, "", *fixes])

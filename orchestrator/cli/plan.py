@@ -21,12 +21,10 @@ from orchestrator.plan.resolve import slots_of, window_of
 
 def doctor(typed: Typed) -> Answer:
     """Find what is missing on this machine (then exit code 2), and how to fix it."""
-    from orchestrator import doctor as looking
+    from orchestrator.doctor import examine, told
 
-    found = looking.examine(typed.config)
-    document = looking.as_dict(found)
-    code = 0 if document["ready"] else EXIT_BAD_INPUT
-    return Answer(document, page=looking.to_markdown(found), code=code)
+    document, page = told(examine(typed.config))
+    return Answer(document, page=page, code=0 if document["ready"] else EXIT_BAD_INPUT)
 
 
 HOW = f"""#   {PROGRAM} explain THIS-FILE   every value, and where it is from
@@ -105,20 +103,20 @@ def plan(
     fit: bool = switch("--fit", "What fits into --window."),
 ) -> Answer:
     """Plan a search, of each tier where none is named, or a campaign. Writes nothing."""
-    config, now = typed.request, datetime.now(UTC)
+    config = typed.request
     devices = slots_of(config)
     if count is not None:
         devices = devices.model_copy(update={"count": count})
     if config.campaign is not None and (fit or count):
         raise ValueError("--fit, --devices: they are of a search, and this is a campaign")
     if fit:
-        return _fitting(config, devices, now)
+        return _fitting(config, devices)
     warnings = [*config.tuned.preflight()]
     if config.campaign is not None:
         from orchestrator.matrix.campaign import campaign_from, campaign_plan
 
         campaign = campaign_from(config)
-        document, page = campaign_plan(config, campaign, now, in_full=verbose)
+        document, page = campaign_plan(config, campaign, in_full=verbose)
     else:
         from orchestrator.plan.page import page_of, page_text
         from orchestrator.plan.phase2 import followed, objections
@@ -132,13 +130,13 @@ def plan(
     return Answer({**document, "warnings": warnings}, said, page)
 
 
-def _fitting(config: Config, devices: Devices, now: datetime) -> Answer:
+def _fitting(config: Config, devices: Devices) -> Answer:
     """Return what fits into the window, and the options that ask for it."""
     from orchestrator.plan.fit import Wanted, available, best, choices, fit_text
     from orchestrator.plan.forecast import times_here
     from orchestrator.plan.phase2 import followed
 
-    root, hours = Path(config.runs_dir), available(config, now)
+    root, hours = Path(config.runs_dir), available(config, datetime.now(UTC))
     times = times_here(root, config.tuned, devices, config.evaluation.assume_eval_seconds)
     found = choices(Wanted(config, devices, times, hours, followed(root, config, devices.kind)))
     document = {

@@ -249,16 +249,11 @@ class Watch:
         assert self.exit_code is not None
         if self.exit_code == 0:
             return Status.ERROR, f"exited with 0, but left no valid {api.MEASUREMENT}", None
-        if self.exit_code > 0:
-            said = last_line(self.logs[1])
-            cause = f"exited with status {self.exit_code}"
-            return Status.ERROR, f"{cause}: {said}" if said else cause, None
-        number = -self.exit_code
-        name = next((one.name for one in signal.Signals if one == number), "")
-        cause = f"killed by signal {number} {name}".rstrip()
-        if number == signal.SIGKILL and kernel.oom_kills() > self._oom_kills_before:
+        cause = kernel.how_it_ended(self.exit_code)
+        if self.exit_code == -signal.SIGKILL and kernel.oom_kills() > self._oom_kills_before:
             return Status.OOM, f"{cause}: the kernel ran out of memory", None
-        return Status.ERROR, cause, None
+        said = last_line(self.logs[1]) if self.exit_code > 0 else ""
+        return Status.ERROR, f"{cause}: {said}" if said else cause, None
 
 
 def shorten(log: int, most_bytes: int) -> None:

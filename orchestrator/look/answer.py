@@ -5,6 +5,7 @@ without a verdict) and for each kind that only measures (a calibration, a check,
 """
 
 from itertools import chain
+from pathlib import Path
 
 from budgets.events import Decided
 from budgets.formatting import (
@@ -29,7 +30,8 @@ from orchestrator.look import text
 from orchestrator.look.files import measured_in
 from orchestrator.look.page import Answer, Mood
 from orchestrator.look.run import Run
-from orchestrator.plan.resolve import found_as
+from orchestrator.plan.resolve import run_directory
+from orchestrator.records.runs import RUNS_DIR
 
 FLAGS = ("--json", "--again")  # options without a value
 ONCE = ("--json", "--override", "--reason")  # a repeated command leaves them out
@@ -292,7 +294,9 @@ def _campaign(run: Run) -> Answer | None:
 
 def named(run: Run) -> str:
     """Return the word by which a command finds the run: its id where that is enough."""
-    return run.plan.run_id if run.directory is None else found_as(run.directory, run.plan)
+    usual = run_directory(Path(RUNS_DIR), run.plan.phase, run.plan.run_id).absolute()
+    is_enough = run.directory is None or run.directory.absolute() == usual
+    return run.plan.run_id if is_enough else str(run.directory)
 
 
 def _recorded(run: Run) -> list[tuple[str, ...]]:

@@ -8,7 +8,6 @@ import json
 import re
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
 from itertools import product
 from math import floor
 from pathlib import Path
@@ -228,9 +227,7 @@ def runs_page(campaign: CampaignPlan) -> list[str]:
     ]
 
 
-def campaign_plan(
-    config: Config, campaign: CampaignPlan, now: datetime, *, in_full: bool
-) -> tuple[Values, str]:
+def campaign_plan(config: Config, campaign: CampaignPlan, *, in_full: bool) -> tuple[Values, str]:
     """Return the campaign and what it would take, as JSON and as Markdown.
 
     A condition takes the time of the configuration's evaluation, scaled by exact FLOPs.
@@ -242,7 +239,7 @@ def campaign_plan(
     times = times_here(Path(config.runs_dir), config.tuned, devices, assumed)
     used = devices.model_copy(update={"count": at_once})
     plan = campaign_matrix(config, campaign).plan(used, times.calibration)
-    own = tier_page(plan, times, now)
+    own = tier_page(plan, times)
     rule_of_thumb = None
     if own.search is not None:
         typical = own.search["ideal_hours"] * median(one.cost_factor for one in campaign.conditions)

@@ -19,7 +19,7 @@ from orchestrator.capacity import Pace
 from orchestrator.config import Config
 from orchestrator.plan.forecast import CALIBRATION_SEEDS, find_calibration, known_knobs
 from orchestrator.plan.page import shown_alive
-from orchestrator.plan.phase2 import followed, permits
+from orchestrator.plan.phase2 import followed, objections
 from orchestrator.plan.resolve import (
     Overrides,
     calibration_name,
@@ -201,7 +201,11 @@ def carry_out_search(
         return session.carry_out(directory, plan, slots, replayed, overrides)
     permitted: Overrides = ()
     if (source := followed(session.root, config, slots.kind)) is not None:
-        permitted, overrides = permits(source, overrides)
+        against = objections(source)
+        permitted = [override for override in overrides if override[0] in against]
+        overrides = [override for override in overrides if override not in permitted]
+        if missing := [why for rule, why in against.items() if rule not in dict(permitted)]:
+            raise ValueError(". ".join(missing))
     # refuse what cannot be planned before a calibration is paid for
     warnings = [*why_no_go(search_plan(config, slots, None, source))]
     window_of(config.budget, session.clock.now())  # which may be over

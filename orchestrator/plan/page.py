@@ -185,17 +185,15 @@ def page_of(config: Config, devices: Devices, source: Source | None = None) -> P
     root, objective = Path(config.runs_dir), config.tuned
     times = times_here(root, objective, devices, config.evaluation.assume_eval_seconds)
     known = known_knobs(root, objective, devices.kind)
-    now, pages = datetime.now(UTC), list[TierPage]()
+    pages = list[TierPage]()
     for tier in get_args(Tier) if config.search.tier is None else (config.search.tier,):
         own = config.having({"search.tier": tier})
         plan = search_plan(own, devices, times.calibration, source)
-        pages.append(tier_page(plan, times, now, known))
+        pages.append(tier_page(plan, times, known))
     return Page(times=times, evaluation=_evaluation(objective, times), tiers=tuple(pages))
 
 
-def tier_page(
-    plan: Plan, times: Times, now: datetime, knobs: Mapping[str, str] | None = None
-) -> TierPage:
+def tier_page(plan: Plan, times: Times, knobs: Mapping[str, str] | None = None) -> TierPage:
     """Return what is known of a plan."""
     forecast = forecast_of(plan, calibrates=times.calibrates)
     price = plan.price_per_device_hour
@@ -205,7 +203,7 @@ def tier_page(
         forecast=forecast,
         cost=forecast.device_hours_p50 * price if forecast and price else None,
         detectable_gain=detectable_gain(plan),
-        checklist=checklist(plan, times, forecast, now, knobs),
+        checklist=checklist(plan, times, forecast, datetime.now(UTC), knobs),
     )
 
 

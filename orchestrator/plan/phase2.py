@@ -13,7 +13,7 @@ from budgets.verdict import best_point
 from objectives import registry
 from orchestrator.config import Config
 from orchestrator.plan.forecast import known_knobs
-from orchestrator.plan.resolve import Overrides, differing, in_short
+from orchestrator.plan.resolve import differing, in_short
 from orchestrator.records.runs import find_run, load_state
 
 VERDICTS = {"": "has no verdict", "go_persists": "said Go that persists", "go": "said Go"}
@@ -105,15 +105,3 @@ def objections(source: Source) -> dict[str, str]:
         '--reason "..."'
         for one in follows_a_go(source)
     }
-
-
-def permits(source: Source, overrides: Overrides) -> tuple[Overrides, Overrides]:
-    """Return the overrides that let the new run begin, and the others.
-
-    Raises ValueError if one is missing.
-    """
-    against, given = objections(source), dict(overrides)
-    if missing := [why for rule, why in against.items() if rule not in given]:
-        raise ValueError(". ".join(missing))
-    mine = [override for override in overrides if override[0] in against]
-    return mine, [override for override in overrides if override not in mine]

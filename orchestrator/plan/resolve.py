@@ -29,7 +29,6 @@ from objectives.registry import short_name
 from objectives.settings import shown
 from orchestrator.config import Budget, Config, Evaluation
 from orchestrator.execution.devices import Engine
-from orchestrator.records.runs import RUNS_DIR
 
 SIGMA0: dict[SearchMethod, float] = {"guided": 0.15, "plain": 0.2}
 """The default first step, a share of a knob's range (docs/search.md)."""
@@ -73,12 +72,6 @@ def short_hash(text: str) -> str:
 def run_directory(root: Path, phase: Phase, run_id: str) -> Path:
     """Return the directory of a run."""
     return root / phase / run_id
-
-
-def found_as(directory: Path, plan: Plan) -> str:
-    """Return the run's id if commands find it by that, else its directory."""
-    usual = run_directory(Path(RUNS_DIR), plan.phase, plan.run_id)
-    return plan.run_id if directory.absolute() == usual.absolute() else str(directory)
 
 
 # Devices
