@@ -172,11 +172,8 @@ def runaway_time(state: RunState, generation: Batch) -> Fired | None:
     healthy = [one for one in generation.results() if one.status is Status.OK]
     if calibration is None or not generation.closed or not healthy:
         return None
-    taken, calibrated, of = (
-        median(one.seconds for one in healthy),
-        calibration.median_seconds,
-        "wall",
-    )
+    taken, of = median(one.seconds for one in healthy), "wall"
+    calibrated = calibration.median_seconds
     if state.plan.devices.kind == "cpu" and calibration.samples:
         taken, of = median(one.cpu_seconds for one in healthy), "CPU"
         calibrated = median(sample.cpu_seconds for sample in calibration.samples)

@@ -12,9 +12,6 @@ from typing import Any
 
 import orjson
 
-FULL = (errno.ENOSPC, errno.EDQUOT)
-"""The errors of a full disk."""
-
 
 class Storage:
     """Calls that change files, with the meaning of their POSIX names. All raise OSError."""

@@ -75,18 +75,13 @@ def best_candidates(state: RunState, count: int) -> list[Point]:
     Generations do not share their seeds, so their scores do not compare directly.
     """
     ranked = sorted(
-        (score - generation.sign * mean, generation.number, candidate)
+        (score - generation.sign * total(healthy) / len(healthy), generation.number, candidate)
         for generation in _last_third(state)
-        if (mean := mean_score(generation)) is not None
+        if (healthy := generation.healthy)
         for candidate, score in enumerate(generation.to_minimize())
         if score is not None
     )
     return [state.completed[number].points[candidate] for _, number, candidate in ranked[:count]]
-
-
-def mean_score(generation: Batch) -> float | None:
-    """Mean score of its healthy candidates."""
-    return total(own) / len(own) if (own := generation.healthy) else None
 
 
 def winner(state: RunState) -> Configuration | None:

@@ -191,11 +191,6 @@ def read_own(attempt: Attempt, model: type[Own], name: str) -> Own | None:
     return found if found is not None and found.attempt_id == attempt.attempt_id else None
 
 
-def read_summary(attempt: Attempt) -> Outcome | None:
-    """Return the attempt's result if it has ended."""
-    return read_own(attempt, Outcome, SUMMARY)
-
-
 def outcome_of(
     attempt: Attempt, status: Status, cause: str, began: float, report: Report | None, **found: Any
 ) -> Outcome:
@@ -260,7 +255,7 @@ def end_if_abandoned(attempt: Attempt, seconds: float) -> Outcome | None:
     with locked(attempt.directory, KILL_SECONDS) as is_unsupervised:
         if not is_unsupervised:
             return None
-        if outcome := read_summary(attempt):
+        if outcome := read_own(attempt, Outcome, SUMMARY):
             return outcome
         if not processes.kill_marked(attempt.attempt_id, KILL_SECONDS):
             return None

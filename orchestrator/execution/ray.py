@@ -250,7 +250,7 @@ class RayExecutor:
     def _settle(self, node: _Node, *, is_overdue: bool) -> None:
         """Return a lost node's attempts by their summaries, or charge them at its deadline."""
         for name, attempt in list(node.running.items()):
-            outcome = api.read_summary(attempt)
+            outcome = api.read_own(attempt, Outcome, api.SUMMARY)
             if outcome is None and is_overdue:
                 cause = f"node {node.host} is lost: what it took there is not known"
                 outcome = api.lost(attempt, cause, attempt.limits.reserve_ms / 1000)

@@ -101,12 +101,6 @@ def _condition(
     )
 
 
-def changed_by(condition: Condition) -> Values:
-    """Return the condition's settings by dotted key."""
-    settings = condition.settings.items()
-    return {f"{TRAINING}.{name}": value for name, value in settings if name != registry.CODE}
-
-
 def config_of(config: Config, condition: Condition) -> Config:
     """Return the configuration of that condition alone."""
     varied = registry.varied(config.tuned.spec, condition.settings)
@@ -201,23 +195,13 @@ class Staggered(Pace):
 # What it would run and take
 
 
-def runs_document(campaign: CampaignPlan) -> Values:
-    """Return every condition and run as JSON."""
-    runs = [name for _, _, name in campaign.runs]
-    return {**campaign.model_dump(mode="json"), "total_runs": len(runs), "runs": runs}
-
-
 def runs_page(campaign: CampaignPlan) -> list[str]:
     """Return the conditions and the names of their runs as Markdown."""
-    rows = (
-        (
-            plain(one.name),
-            plain(", ".join(f"{k} = {as_shown(v)}" for k, v in changed_by(one).items()) or "-"),
-            "control" if one.control else "run",
-        )
-        for one in campaign.conditions
-    )
-    seeds = campaign.seeds
+    rows, seeds = [], campaign.seeds
+    for one in campaign.conditions:
+        own = {name: value for name, value in one.settings.items() if name != registry.CODE}
+        sets = ", ".join(f"{TRAINING}.{name} = {as_shown(value)}" for name, value in own.items())
+        rows.append((plain(one.name), plain(sets or "-"), "control" if one.control else "run"))
     return [
         *("## All runs", ""),
         f"{plain(campaign.name)}: {len(campaign.conditions)} conditions on {len(seeds)} seeds = "
@@ -244,8 +228,11 @@ def campaign_plan(config: Config, campaign: CampaignPlan, *, in_full: bool) -> t
     if own.search is not None:
         typical = own.search["ideal_hours"] * median(one.cost_factor for one in campaign.conditions)
         rule_of_thumb = typical + campaign.stagger_seconds * (at_once - 1) / 3600
+    runs = [name for _, _, name in campaign.runs]
     document = {
-        **runs_document(campaign),
+        **campaign.model_dump(mode="json"),
+        "total_runs": len(runs),
+        "runs": runs,
         "effective_parallelism": at_once,
         "rule_of_thumb_hours": rule_of_thumb,
         **own.model_dump(mode="json", include={"forecast", "cost", "checklist"}),

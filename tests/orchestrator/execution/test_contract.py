@@ -54,7 +54,7 @@ def test_an_evaluation_gives_the_score_the_objective_gives_and_its_summary_is_th
     assert outcome.device.split(" on ")[0] == "cpu"
     assert 0.0 < outcome.startup_seconds < outcome.seconds
     assert outcome.cpu_seconds > 0.0
-    assert api.read_summary(attempt) == outcome
+    assert api.read_own(attempt, Outcome, api.SUMMARY) == outcome
     started = api.read(api.Started, attempt.directory / api.STARTED)
     assert started is not None
     assert started.device == outcome.device
