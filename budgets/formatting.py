@@ -68,9 +68,9 @@ PROGRAM = _program()
 # Numbers, times, sizes and lists
 
 
-def number(value: float | None, digits: int = 5, none: str = "-") -> str:
+def number(value: float | None, digits: int = 5) -> str:
     """`3.1385`: five digits, as of scores, unless others are given."""
-    return none if value is None else f"{value:.{digits}g}"
+    return "-" if value is None else f"{value:.{digits}g}"
 
 
 def better_when(direction: str) -> str:

@@ -37,10 +37,6 @@ class LedgerCorruptError(Exception):
     """A ledger is not what was written: says what is wrong, where, and how to recover."""
 
 
-class LedgerSchemaError(ValueError):
-    """A ledger was written by another version of this program."""
-
-
 class LedgerStorageError(Exception):
     """The disk refused a write; what it holds now is known only after reading it again."""
 
@@ -113,7 +109,7 @@ def _sealed(previous: str, body: bytes) -> tuple[str, bytes]:
 def parse_record(path: Path, line: bytes, seq: int, offset: int, previous: str) -> Record:
     """The record in `line`, which follows the one with digest `previous`.
 
-    Raises LedgerCorruptError, LedgerSchemaError; `path` is for their messages.
+    Raises LedgerCorruptError, ValueError on another schema; `path` is for their messages.
     """
 
     def damaged(why: str) -> LedgerCorruptError:
@@ -128,7 +124,7 @@ def parse_record(path: Path, line: bytes, seq: int, offset: int, previous: str) 
     except ValidationError as error:
         first = error.errors()[0]
         if "schema_version" in first["loc"]:
-            raise LedgerSchemaError(
+            raise ValueError(
                 f"{path} was written with ledger schema {first['input']}; this version reads "
                 f"schema {SCHEMA}. Use the version that wrote it"
             ) from error
@@ -147,7 +143,7 @@ class Reader:
 
     A last line without its newline was never finished, nor was one with bytes of 0: sectors arrive
     in any order after a power cut. Raises LedgerCorruptError with the exact place, also where
-    `head.json` has seen records that are missing, if it is `marked`; LedgerSchemaError; OSError.
+    `head.json` has seen records that are missing, if it is `marked`; ValueError; OSError.
     """
 
     def __init__(self, path: Path, *, marked: bool = True) -> None:

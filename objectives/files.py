@@ -32,21 +32,15 @@ Place = Annotated[str, BeforeValidator(absolute)]
 """A setting that is a path."""
 
 
-def read_text(file: Path, place: str) -> str:
-    """Return the text of a file that a user named. Raises ValueError beginning with `place`."""
+def read_toml(file: Path, place: str) -> dict[str, Any]:
+    """Return the content of a user's TOML file. Raises ValueError beginning with `place`."""
     try:
-        return read_plain(Path(os.path.realpath(file)), LARGEST).decode()
+        return tomllib.loads(read_plain(Path(os.path.realpath(file)), LARGEST).decode())
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ValueError(f"{place} is not a TOML file: {error}") from error
     except (OSError, ValueError) as error:  # also of what is not UTF-8
         reason = getattr(error, "strerror", None) or error
         raise ValueError(f"{place} cannot be read: {reason}") from error
-
-
-def read_toml(file: Path, place: str) -> dict[str, Any]:
-    """Return the content of a TOML file. Raises ValueError beginning with `place`."""
-    try:
-        return tomllib.loads(read_text(file, place))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ValueError(f"{place} is not a TOML file: {error}") from error
 
 
 def read_plain(path: Path, most_bytes: int | None = None) -> bytes:

@@ -358,7 +358,9 @@ def _layered(
     file: Path | None, assignments: Sequence[str], flags: Flags
 ) -> Iterator[tuple[str, Any, str]]:
     """Yield each key, its value and where that is from; of two, the later counts."""
-    layers = [] if file is None else [(f"file {file}", read_document(file))]
+    layers = list[tuple[str, Values]]()
+    if file is not None:
+        layers += [(f"file {file}", dict(flattened(read_toml(file, str(file)), str(file))))]
     layers += [("--set", parse_assignments(assignments))]
     layers += [(flag, {key: value}) for key, (value, flag) in flags.items()]
     said = {key: value for _, own in layers for key, value in own.items()}
@@ -406,11 +408,6 @@ def _complaint(fault: ErrorDetails, sources: Mapping[str, str]) -> str:
 
 
 # What a file and --set may say
-
-
-def read_document(file: Path) -> Values:
-    """Return the values of a TOML file, by dotted key. Raises ValueError if it is none."""
-    return dict(flattened(read_toml(file, str(file)), str(file)))
 
 
 def parse_assignments(assignments: Sequence[str]) -> Values:

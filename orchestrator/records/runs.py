@@ -173,7 +173,6 @@ class ReplayError(Exception):
             f"the replay diverges at generation {generation}: {why}. The ledger was changed, or "
             "written with another version of this program, of cma or of numpy"
         )
-        self.generation = generation
 
 
 # How a run stands

@@ -11,8 +11,9 @@ import orjson
 import pytest
 
 from budgets.ledger import LEDGER, Ledger
+from objectives.files import read_toml
 from orchestrator.cli.plan import Template
-from orchestrator.config import read_document
+from orchestrator.config import flattened
 from orchestrator.run.session import system_clock
 from tests.conftest import REPOSITORY
 from tests.imported import MAIN, imported_by
@@ -100,7 +101,7 @@ def test_a_template_explains_itself_and_so_does_what_it_proposes(
     text = (tmp_path / "my.toml").read_text()
     assert text == shown.out.replace("THIS-FILE", "my.toml")
     values = orjson.loads(command("explain", "my.toml", "--json").out)["values"]
-    for key, value in read_document(tmp_path / "my.toml").items():
+    for key, value in flattened(read_toml(tmp_path / "my.toml", ""), ""):
         assert values[key] == {"value": value, "source": "file my.toml"}
     lines = [line[2:] if line.startswith("# ") and " = " in line else line
              for line in text.splitlines()]  # fmt: skip
