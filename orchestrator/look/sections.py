@@ -26,12 +26,12 @@ from orchestrator.look.plots import Drawing, drawings
 from orchestrator.look.run import Run
 from orchestrator.plan.phase2 import beginning as begins_with
 
-Figures = Mapping[str, Sequence[Drawing]]  # by name; one each
+Figures = Mapping[str, Drawing]  # by name
 
 
 def page_of(run: Run, *, with_plots: bool = True) -> Page:
     """Return everything there is to show of a run; its plots take seconds."""
-    drawn = {name: [own] for name, own in drawings(run).items()} if with_plots else {}
+    drawn = drawings(run) if with_plots else {}
     found = (Section(title, list(write(run, drawn))) for title, write in SECTIONS.items())
     return Page(run.plan.run_id, about(run), answer(run), [one for one in found if one.blocks])
 
@@ -43,6 +43,10 @@ def about(run: Run) -> str:
     return f"{run.plan.objective.name}, {run.plan.phase}{tier}, {as_of}"
 
 
+def _shown(figures: Figures, *names: str) -> list[Block]:
+    return [figures[name] for name in names if name in figures]
+
+
 def _folded(title: str, blocks: Sequence[Block]) -> list[Block]:
     return [Section(title, blocks)] if blocks else []
 
@@ -50,7 +54,7 @@ def _folded(title: str, blocks: Sequence[Block]) -> list[Block]:
 # The verdict and the scores
 
 
-def _verdict(run: Run, _: Figures) -> Iterator[Block]:
+def _verdict(run: Run, figures: Figures) -> Iterator[Block]:
     if follows := begins_with(run.plan):
         yield plain(follows)
     if run.campaign is not None:
@@ -58,6 +62,7 @@ def _verdict(run: Run, _: Figures) -> Iterator[Block]:
     elif run.check is not None:
         yield from _check(run, run.check)
     yield from _gains(run)
+    yield from _shown(figures, "gains", "effects")
     if run.findings is not None:
         rows = (
             {
@@ -124,7 +129,7 @@ def _scores(run: Run, figures: Figures) -> Iterator[Block]:
     if not run.is_search:
         return
     yield f"{sentence_case(plain(measured_in(run.state)))}: {better_when(run.plan.direction)}."
-    yield from figures.get("scores", ())
+    yield from _shown(figures, "scores")
     if scores := text.scores(run):
         yield f"{scores} A best score proves nothing: it is selected for its noise."
 
@@ -148,7 +153,9 @@ def _knobs(run: Run, figures: Figures) -> Iterator[Block]:
         for knob in run.knobs
     )
     yield from table("Each knob in its range", rows)
-    yield from figures.get("paths", ())
+    yield from _shown(figures, "paths")
+    own = _shown(figures, "marginals", "step_size", "correlations")
+    yield from _folded("Scores over each knob, step size, and which knobs go together", own)
 
 
 def _evaluations(run: Run, figures: Figures) -> Iterator[Block]:
@@ -158,7 +165,9 @@ def _evaluations(run: Run, figures: Figures) -> Iterator[Block]:
         said = f"Time of the slots: {idle:.0%} idle, {wasted:.0%} wasted. {said}"
     if said:
         yield said.rstrip()
-    yield from figures.get("losses", ())
+    own = _shown(figures, "timeline", "device_time")
+    yield from _folded("When the slots worked, and where device time went", own)
+    yield from _shown(figures, "losses")
     rows = (
         {
             "cause": plain(kind.what),

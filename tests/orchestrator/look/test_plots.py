@@ -25,10 +25,14 @@ from tests.product.books import sealed
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "runs"
 NOW = datetime(2026, 11, 24, tzinfo=UTC)
+SEARCH = "scores paths marginals step_size correlations device_time timeline"
 SHOWN = {  # a run of each kind
-    "all_failed": "scores paths",
-    **dict.fromkeys(("campaign", "space_check"), ""),
-    **dict.fromkeys(("statuses", "phase2"), "scores paths"),
+    "all_failed": "scores paths device_time timeline",
+    "proxy_check": "device_time timeline",
+    "campaign": "gains device_time timeline",
+    "space_check": "effects device_time timeline",
+    "statuses": SEARCH,
+    "phase2": f"gains {SEARCH}",
 }
 
 
@@ -68,8 +72,9 @@ def test_every_kind_of_run_is_drawn(name: str, shown: str) -> None:
     assert " ".join(drawn(run_of(name))) == shown
 
 
-def test_every_beginning_of_a_run_is_drawn() -> None:
-    records = read(GOLDEN / "statuses" / LEDGER)
+@pytest.mark.parametrize("name", ["statuses", "campaign", "space_check"])
+def test_every_beginning_of_a_run_is_drawn(name: str) -> None:
+    records = read(GOLDEN / name / LEDGER)
     for count in [1, 2, 3, 5, 8, *range(9, len(records), len(records) // 3)]:
         drawn(Run(fold(records[:count]), NOW))
 
@@ -92,14 +97,14 @@ def test_huge_scores_hide_nothing_and_break_nothing(tmp_path: Path) -> None:
         event["score"] = 1e100 * (-1) ** at
     (tmp_path / LEDGER).write_bytes(sealed(lines))
     found = drawn(Run(fold(read(tmp_path / LEDGER)), NOW))
-    assert {"scores", "paths"} <= set(found)
+    assert {"scores", "gains", "paths", "marginals", "device_time"} <= set(found)
 
 
 def test_of_many_knobs_those_that_matter_are_drawn(tmp_path: Path) -> None:
     run = searched(tmp_path, 40, "target")
     found, names = drawn(run), {knob.name for knob in run.knobs}
-    assert len(names & set(texts(found["paths"]))) == 12
-    assert "28" in found["paths"].caption
+    for name in ("paths", "marginals"):
+        assert len(names & set(texts(found[name]))) == 12
 
 
 def test_matplotlib_is_there_only_when_something_is_drawn() -> None:
