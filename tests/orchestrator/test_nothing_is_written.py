@@ -55,6 +55,7 @@ LOOKS = (
 )
 
 RUNS_OR_WRITES = {
+    "export optuna",
     "run", "phase1", "phase2", "calibrate", "amend", "check knobs", "check proxy",
     "check workers", "check memory",
     "track", "train",
