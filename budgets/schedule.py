@@ -184,9 +184,10 @@ class Pace(Frozen):
         return not GOOD_ACCURACY[0] <= self.accuracy <= GOOD_ACCURACY[1]
 
 
-def pace(state: RunState) -> Pace:
-    """Where the run stands; what is still to come begins at its last record."""
-    plan, left, seconds, now = state.plan, _left(state), expected_seconds(state), last_seen(state)
+def pace(state: RunState, now: datetime | None = None) -> Pace:
+    """Where the run stands; what is still to come begins `now`, or at its last record."""
+    now = max(now or last_seen(state), last_seen(state))
+    plan, left, seconds = state.plan, _left(state), expected_seconds(state)
     done = [(batch.settled, batch.done_cost) for batch in state.batches()]
     count, cost = (sum(values) for values in zip(*done, strict=True)) if done else (0, 0.0)
     to_do = sum(cost for _, cost in left)

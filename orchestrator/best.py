@@ -42,13 +42,13 @@ def as_dict(run: Run) -> dict[str, Any]:
 
 def page(run: Run) -> str:
     """Return the knobs in Markdown. Raises as `recommended`."""
-    recommended(run)
+    values, _ = recommended(run)
     rows = (
         (
             plain(knob.name),
-            number(knob.recommended, 6),
+            number(values[knob.name], 6),
             number(knob.baseline, 6),
-            "-" if knob.moved is None else f"{100 * knob.moved:+.3g}% of its range",
+            f"{100 * knob.moved:+.3g}% of its range" if knob.moved else "-",
         )
         for knob in run.knobs
     )

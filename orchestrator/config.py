@@ -319,6 +319,10 @@ def resolve(
     """
     values, sources = Values(), dict[str, str]()
     for dotted, value, source in _layered(file, assignments, flags or {}):
+        try:
+            orjson.dumps(value)  # as the ledger holds it
+        except TypeError as error:  # a longer integer, half a character
+            raise ValueError(f"{source}: {dotted}: {error}, got {shown(value)}") from error
         if not dotted.startswith(f"{TRAINING}."):  # the objective checks its own
             check_writable(f"{source}: {dotted}", value)
         values[dotted], sources[dotted] = value, source
@@ -326,10 +330,7 @@ def resolve(
     if nested.get(FACTORS):
         nested.setdefault("campaign", {})
     try:
-        orjson.dumps(values)  # as the ledger holds them
         config = Config.model_validate(nested, strict=True)
-    except TypeError as error:  # a longer integer, half a character, a date
-        raise ValueError(f"a value that JSON cannot hold: {error}") from error
     except ValidationError as error:
         raise ValueError("; ".join(_complaint(one, sources) for one in error.errors())) from error
     config._file, config._sources = file, sources

@@ -1,6 +1,7 @@
 """The command line: every command, imported when it is called, and the end of every error."""
 
 import io
+import os
 import signal
 import sys
 from contextlib import suppress
@@ -95,7 +96,22 @@ COMMANDS = (
 )  # fmt: skip
 
 
-class _Group(TyperGroup):
+class _Untyped:
+    """A command whose `--help` shows no type beside a switch or an argument."""
+
+    def get_params(self, ctx: Any) -> Any:
+        params = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
+            if param.param_type_name == "argument" or param.is_flag:
+                param.display_type_rich = lambda **_: None
+        return params
+
+
+class _Command(_Untyped, TyperCommand):
+    pass
+
+
+class _Group(_Untyped, TyperGroup):
     """Commands, each imported when it is called; until then it is its line of `--help`."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -125,7 +141,7 @@ def _imported(entry: Command) -> Any:
     alone = typer.Typer(add_completion=False)
     alone.command(
         entry.name.split()[-1], help=" ".join((getdoc(run) or "").split()),
-        epilog=_examples(*entry.examples), context_settings=HELP,
+        epilog=_examples(*entry.examples), context_settings=HELP, cls=_Command,
     )(answered)  # fmt: skip
     return typer.main.get_command(alone)
 
@@ -183,6 +199,7 @@ def program(*, is_whole: bool = False) -> Any:
 
 def main() -> None:
     """The entry point: one clear line for every error, and its exit code."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 - it may be closed
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal's charset stops no run

@@ -31,9 +31,12 @@ from orchestrator.records.runs import find_run, load_state, runs_below
 
 def status(
     typed: Typed,
-    watch: bool = switch("--watch", "Follow it to its end, or to a Ctrl-C, which ends no run."),
+    watch: bool = switch("--watch", "Follow the run until it is over; Ctrl-C ends the watching."),
 ) -> Answer | None:
-    """Show how a run stands: without RUN the latest, and a line for each run. Writes nothing."""
+    """Show how a run stands: without RUN the latest, and a line for each run.
+
+    Of a directory of runs a line for each. Writes nothing.
+    """
     place = typed.root if typed.run is None else Path(typed.run)
     rows = [] if watch or os.path.lexists(place / LEDGER) else list(_rows(place))
     listed = ["  ".join(row.values()) for row in rows]
@@ -41,7 +44,7 @@ def status(
         return Answer(rows, listed)
     directory = typed.directory()
     if watch and typed.as_json:
-        raise ValueError("--watch: it prints lines, and no --json")
+        raise ValueError("--watch prints lines: leave out --json")
     if watch:
         try:
             _watch(directory)

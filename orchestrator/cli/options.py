@@ -28,7 +28,7 @@ def _of_key(name: str) -> tuple[Any, Any]:
 
 def switch(name: str, about: str) -> Any:
     """Return an option without a value."""
-    return Option(False, name, metavar="", help=about)
+    return Option(False, name, help=about)
 
 
 WORDS, WORD = list[str] | None, str | None

@@ -20,7 +20,7 @@ from orchestrator.plan.resolve import slots_of, window_of
 
 
 def doctor(typed: Typed) -> Answer:
-    """Find what is missing on this machine (then exit code 2), and how to fix it."""
+    """Show what is missing on this machine and how to fix it; exit code 2 if something is."""
     from orchestrator.doctor import examine, told
 
     document, page = told(examine(typed.config))
@@ -103,7 +103,7 @@ def plan(
     fit: bool = switch("--fit", "What fits into --window."),
 ) -> Answer:
     """Plan a search, of each tier where none is named, or a campaign. Writes nothing."""
-    config = typed.request
+    config, _ = typed.request, typed.overrides  # raises on a wrong one
     devices = slots_of(config)
     if count is not None:
         devices = devices.model_copy(update={"count": count})

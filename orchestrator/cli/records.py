@@ -143,7 +143,11 @@ def serve(
 
     is_directory = place is None or os.path.isdir(place)
     site = serving.Site(Path(place or typed.root) if is_directory else find_run(place, typed.root))
-    listener = create_server((serving.HOST, port), backlog=128)
+    try:
+        listener = create_server((serving.HOST, port), backlog=128)
+    except OSError as error:
+        said = f"--port: {port} cannot be used ({error.strerror}): say --port 0, or another"
+        raise ValueError(said) from error
     number = listener.getsockname()[1]
     url = f"http://{serving.HOST}:{number}{site.home}"
     if typed.as_json:

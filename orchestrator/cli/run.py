@@ -50,7 +50,7 @@ VIEWER = (sys.executable, "-P", "-m", "orchestrator.look.terminal")
 
 
 def search(typed: Typed) -> None:
-    """Search, or run what a file describes; repeated, resume it. Writes RUNS_DIR/PHASE/ID."""
+    """Carry out a search, or what FILE describes; the same command resumes it."""
     config, overrides = typed.request, typed.overrides
     slots = slots_of(config)
     if config.campaign is None and config.search.tier is None:

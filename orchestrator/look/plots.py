@@ -21,7 +21,7 @@ from typing import Any
 from budgets.events import Settled
 from budgets.formatting import better_when, percent, printable, shortened
 from budgets.stats import interval
-from budgets.verdict import BASELINE, mean_score
+from budgets.verdict import BASELINE
 from orchestrator.look.files import Curve, curve
 from orchestrator.look.run import Run
 from orchestrator.records.runs import ReplayError
@@ -327,9 +327,8 @@ def _marginals(run: Run, canvas: Any) -> Texts | None:
     from numpy import array_split
 
     samples = [
-        (point, score - mean)
+        (point, score - fmean(generation.healthy))
         for generation in (run.state.completed if run.is_search else ())
-        if (mean := mean_score(generation)) is not None
         for point, score in zip(generation.points, generation.scores(), strict=True)
         if score is not None
     ]

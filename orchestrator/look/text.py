@@ -108,8 +108,11 @@ def amended(event: Amended) -> str:
 
 def pace_line(run: Run) -> str:
     """Return on track or not, elapsed, left, ETA, progress and rate."""
-    found, eta = run.pace, run.pace.eta if run.standing.goes_on else None
-    left, rate = found.remaining_hours, found.evals_per_hour
+    found, rate, goes_on = run.pace, run.pace.evals_per_hour, run.standing.goes_on
+    # As of the last record: an evaluation may have taken longer since.
+    is_past = goes_on and bool(found.remaining_hours and found.eta and found.eta < run.now)
+    eta = found.eta if goes_on and not is_past else None
+    left = None if is_past else found.remaining_hours
     parts = (
         f"{counted(run.overdue, 'evaluation')} overdue" if run.overdue else "",
         {True: "on track", False: "off track", None: ""}[found.on_track],

@@ -107,7 +107,7 @@ class Wanted:
         return Choice(what, changes, losses, plan, forecast, fits)
 
     def shortened(self, what: str, changes: Values, *losses: str) -> Choice:
-        """Return that choice; if it does not fit, with as many generations as fit.
+        """Return that choice; if it does not fit, with the generations that fit.
 
         They are two at least.
         """
