@@ -15,13 +15,7 @@ from pydantic import Field, model_validator
 
 from objectives.api import Context, Knobs, Measurement, SetupError
 from objectives.files import Place
-from objectives.process import (
-    CommandLine,
-    check_variables,
-    program_environment,
-    record,
-    run,
-)
+from objectives.process import CommandLine, check_variables, program_environment, record, run
 from objectives.program import ProgramConfig, ProgramObjective, files_of_module
 from objectives.results import Expression, Failure, Locator, Results
 from objectives.settings import cut

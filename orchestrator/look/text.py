@@ -11,15 +11,7 @@ from rich.filesize import decimal
 from budgets import verdict
 from budgets.accounts import Account
 from budgets.events import Amended, Decided, Fired, Overridden, Status
-from budgets.formatting import (
-    counted,
-    duration,
-    listed,
-    number,
-    percent,
-    quoted,
-    sentence_case,
-)
+from budgets.formatting import counted, duration, listed, number, percent, quoted, sentence_case
 from budgets.plan import ComparisonName
 from budgets.schedule import GOOD_ACCURACY, Pace, next_action
 from budgets.state import RunState

@@ -16,25 +16,11 @@ from types import FrameType
 from typing import Any, Literal, Protocol, Self
 
 from budgets.accounts import Attempt as Recorded
-from budgets.events import (
-    Event,
-    Fired,
-    GenerationAsked,
-    GenerationTold,
-    Owner,
-    Reserved,
-    Status,
-)
+from budgets.events import Event, Fired, GenerationAsked, GenerationTold, Owner, Reserved, Status
 from budgets.failure_causes import is_unexplained
 from budgets.formatting import one_line
 from budgets.ledger import LEAST_FREE_BYTES, Ledger, Record
-from budgets.rules import (
-    Ruling,
-    disk_full,
-    judge,
-    no_room,
-    only_ends_the_search,
-)
+from budgets.rules import Ruling, disk_full, judge, no_room, only_ends_the_search
 from budgets.schedule import blocking_batches, next_action, open_batches
 from budgets.state import Batch, Observer, RunState, apply
 from budgets.storage import unused
