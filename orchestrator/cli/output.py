@@ -26,7 +26,6 @@ EXIT_BY_ERROR: dict[str, int] = {
     "ReplayError": EXIT_CORRUPT,
     "EngineError": 7,
     "LedgerStorageError": EXIT_STORAGE,
-    "NotADirectoryError": EXIT_BAD_INPUT,
     "OSError": EXIT_STORAGE,
 }
 """By the name of the class, so that nothing is imported for it."""

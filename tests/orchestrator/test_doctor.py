@@ -38,11 +38,11 @@ def test_all_that_a_run_needs_is_looked_at_and_nothing_is_touched(
 @pytest.mark.parametrize(
     ("words", "item", "fix"),
     [
-        (("--objective", "nanochat", "--set", "data=no/such/text"), "objective", "fix that"),
+        (("--objective", "nanochat", "--set", "data=no/such/text"), "objective", "repair that"),
         (("--workers", "100000", "--device", "cpu"), "evaluations at once", "--workers"),
         (("--runs-dir", "file/below"), "disk", "--runs-dir"),
         (("--executor", "ray", "--address", "127.0.0.1:1"), "evaluations at once", "--address"),
-        (("campaign.toml",), "objective of own", "fix that"),
+        (("campaign.toml",), "objective of own", "repair that"),
     ],
 )
 def test_what_is_missing_has_a_remedy_and_exit_code_2(
@@ -58,7 +58,7 @@ def test_what_is_missing_has_a_remedy_and_exit_code_2(
     assert not orjson.loads(answer.out)["ready"]
     found = items(answer)[item]
     assert found["state"] == "missing"
-    assert fix in found["fix"]
+    assert fix in found["fix"] + found["seen"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["campaign.toml", "file"]
 
 

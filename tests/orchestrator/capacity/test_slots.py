@@ -100,7 +100,7 @@ def test_a_run_waits_uncharged_for_a_slot_until_its_hours_are_over(
     assert other.admits(ONE)
 
     def say(text: str) -> None:
-        if text.startswith("Waiting: other"):
+        if text.startswith("Waiting"):
             world.clock.advance_to(world.clock.seconds + (60 if comes else 100_000))
             if comes:
                 other.close()

@@ -136,7 +136,7 @@ def test_runs_are_found_where_they_lie_and_nothing_else_is(root: Path) -> None:
 def test_a_port_that_is_taken_is_one_line(command: Callable[..., Any], root: Path) -> None:
     with socket.create_server((HOST, 0)) as taken:
         answer = command("serve", str(root), "--port", str(taken.getsockname()[1]))
-    assert (answer.code, "already in use" in answer.err) == (8, True)
+    assert (answer.code, "already in use" in answer.err) == (2, True)
 
 
 @pytest.mark.parametrize(("ending", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])
