@@ -137,9 +137,8 @@ class Context:
     directory: Path  # the evaluation's own; it exists and is writable
     device: str  # "cpu" or "cuda"; at most one GPU is visible
     threads: int  # for arithmetic on the CPU
-    heartbeat: Callable[
-        [Mapping[str, float]], None
-    ]  # takes metrics; a sign of life, as output and CPU time are
+    # Takes metrics; a sign of life, as output and CPU time are.
+    heartbeat: Callable[[Mapping[str, float]], None]
     attempt_id: str = ""  # unique: another try at the same evaluation has another one
     pinned: Mapping[str, str | int] = field(default_factory=dict)  # the run's provenance
 

@@ -32,18 +32,18 @@ OUTPUT = "output"
 
 
 def placeholders(text: str) -> list[str]:
-    """Return the names in braces. Raises ValueError on a single brace, or one within a format."""
-    found = [(name, form) for _, name, form, _ in Formatter().parse(text) if name is not None]
-    if any("{" in (form or "") for _, form in found):
-        raise ValueError(f"a placeholder within a placeholder: {cut(text, 60)!r}")
-    return [name for name, _ in found]
+    """Return the names in braces. Raises ValueError on a single brace, and on what is no name."""
+    found = [part for part in Formatter().parse(text) if part[1] is not None]
+    if any(conversion or "{" in (form or "") for *_, form, conversion in found):
+        raise ValueError(f"a placeholder has no !r and no braces within: {cut(text, 60)!r}")
+    return [name for _, name, *_ in found if name is not None]
 
 
 class Unfilled(str):
     """A placeholder without a value, which stays as it is, its format included."""
 
     def __format__(self, form: str) -> str:
-        return f"{{{self}:{form}}}" if form else f"{{{self}}}"
+        return "{" + self + (f":{form}" if form else "") + "}"
 
 
 class Values(dict[str, Scalar]):
@@ -97,12 +97,13 @@ class CommandConfig(ProgramConfig):
                 'or say send = "key=value", "flags" or "json"'
             )
         tried = Values({**dict.fromkeys(known, "x"), **self.fixed, "seed": 1, "threads": 1})
-        tried |= {name: knob.baseline for name, knob in self.knobs.items()}
+        for name, knob in self.knobs.items():
+            tried[name] = knob.named(name).rounded(knob.baseline)
         tried |= {} if self.budget is None else {"budget": self.budget}
         for text in (*self.argv, *self.environment.values()):
             try:
                 text.format_map(tried)
-            except (ValueError, LookupError, AttributeError) as error:
+            except (ValueError, LookupError, AttributeError) as error:  # also a name with a dot
                 raise ValueError(f"cannot fill {cut(text, 60)!r}: {error}") from None
         return self
 
@@ -142,7 +143,7 @@ class CommandObjective(ProgramObjective[CommandConfig]):
                 )
             path = self.directory / part
             is_own = "/" in part and path.resolve().is_relative_to(self.directory.resolve())
-            is_own = is_own and not path.name.startswith("python")  # of an environment
+            is_own = is_own and not re.fullmatch(r"python[\d.]*", path.name)  # of an environment
             if part and (number or is_own) and os.path.isfile(path):  # an argument may be any text
                 yield path
 

@@ -71,8 +71,9 @@ class ProgramObjective(Objective, Generic[Config]):
         places = {self.directory, self.directory / "src"}  # where modules of the user's are found
         places |= {file.parent for file in found if file.suffix == ".py"}
         for pattern in self.config.sources:
-            found_names = iglob(pattern, root_dir=self.directory, recursive=True)
-            names = (one for one in found_names if IGNORED.isdisjoint(Path(one).parts))
+            ignored = IGNORED - {*Path(pattern).parts}  # what is named is wanted
+            matches = iglob(pattern, root_dir=self.directory, recursive=True)
+            names = (one for one in matches if ignored.isdisjoint(Path(one).parts))
             more = {file for name in names if os.path.isfile(file := self.directory / name)}
             if not more:
                 raise ValueError(

@@ -41,7 +41,7 @@ def as_dict(run: Run) -> dict[str, Any]:
 
 
 def page(run: Run) -> str:
-    """Return the knobs in Markdown. Raises as `recommended`."""
+    """Return the knobs in Markdown; "-" where one has not moved. Raises as `recommended`."""
     values, _ = recommended(run)
     rows = (
         (

@@ -168,8 +168,9 @@ class BackPressure(Pace):
     """Finds the number of evaluations in flight with the highest throughput while a run goes on.
 
     After each window of evaluations it takes what the fitted law recommends: more than before only
-    if evaluations take stably long, and at most twice the most that was measured. Each decision
-    adds a line to `backpressure.jsonl`; `say` gets every change.
+    if evaluations take stably long, and at most twice the most that was measured. While only all
+    devices at once are measured, it tries half of them. Each decision adds a line to
+    `backpressure.jsonl`; `say` gets every change.
     """
 
     def __init__(self, devices: int, directory: Path, say: Callable[[str], None]) -> None:

@@ -320,7 +320,7 @@ def resolve(
     values, sources = Values(), dict[str, str]()
     for dotted, value, source in _layered(file, assignments, flags or {}):
         try:
-            orjson.dumps(value)  # as the ledger holds it
+            orjson.dumps(value)  # the ledger must be able to hold it
         except TypeError as error:  # a longer integer, half a character
             raise ValueError(f"{source}: {dotted}: {error}, got {shown(value)}") from error
         if not dotted.startswith(f"{TRAINING}."):  # the objective checks its own

@@ -31,9 +31,8 @@ from objectives.nanochat.data import load
 from objectives.nanochat.train import Trainer, diagnose, torch_set
 
 MANIFEST, METRICS, SUMMARY = "manifest.json", "metrics.jsonl", "summary.json"
-UNFINISHED = re.compile(
-    r"(manifest\.json|summary\.json|step-\d{8,}\.pt)\.\d+\.partial"
-)  # by `replace`
+UNFINISHED = re.compile(r"(manifest\.json|summary\.json|step-\d{8,}\.pt)\.\d+\.partial")
+"""Files that `replace` has not finished."""
 ELSEWHERE = "choose another directory with --set checkpoint_dir=DIR"
 
 

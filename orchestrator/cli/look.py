@@ -35,7 +35,7 @@ def status(
 ) -> Answer | None:
     """Show how a run stands: without RUN the latest, and a line for each run.
 
-    Of a directory of runs a line for each. Writes nothing.
+    Where RUN is a directory of runs: a line for each of them. Writes nothing.
     """
     place = typed.root if typed.run is None else Path(typed.run)
     rows = [] if watch or os.path.lexists(place / LEDGER) else list(_rows(place))

@@ -103,7 +103,8 @@ def plan(
     fit: bool = switch("--fit", "What fits into --window."),
 ) -> Answer:
     """Plan a search, of each tier where none is named, or a campaign. Writes nothing."""
-    config, _ = typed.request, typed.overrides  # raises on a wrong one
+    config = typed.request
+    _ = typed.overrides  # raises on one without --reason
     devices = slots_of(config)
     if count is not None:
         devices = devices.model_copy(update={"count": count})

@@ -106,7 +106,7 @@ def optuna(
 
     directory = typed.directory("phase1", "phase2")
     if out.exists():
-        raise ValueError(f"--out {out}: there is something already; name another file")
+        raise ValueError(f"--out {out}: it exists already; name a new file")
     view = Run(load_state(directory), datetime.now(UTC), directory)
     said = f"{as_study(view, named_file(out))} trials written to {out}. Look: "
     look = f"optuna-dashboard sqlite:///{shell_word(str(out.absolute()))}"
@@ -146,8 +146,8 @@ def serve(
     try:
         listener = create_server((serving.HOST, port), backlog=128)
     except OSError as error:
-        said = f"--port: {port} cannot be used ({error.strerror}): say --port 0, or another"
-        raise ValueError(said) from error
+        why = os.strerror(error.errno or 0)
+        raise ValueError(f"--port: {port} cannot be used ({why}): name another, or 0") from error
     number = listener.getsockname()[1]
     url = f"http://{serving.HOST}:{number}{site.home}"
     if typed.as_json:

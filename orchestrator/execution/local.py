@@ -214,7 +214,7 @@ class LocalExecutor:
         self._tell_all(CANCEL)
 
     def extend(self, deadline: float) -> None:
-        """Let evaluations go on until then; less than a second more is not sent."""
+        """Let evaluations go on until then, or up to a second less: smaller steps are not sent."""
         if deadline >= self._deadline + 1.0:
             self._deadline = deadline
             self._tell_all(repr(deadline).encode())

@@ -34,7 +34,7 @@ from orchestrator.execution.local import EXIT_SECONDS, LocalExecutor
 
 START_SECONDS = 240.0  # for all agents and their fork servers
 LEASE_SECONDS = 60.0  # without a step: a node ends what it runs
-SILENT_SECONDS = 30.0  # without an answer: nothing more is started there
+SILENT_SECONDS = 30.0  # without an answer
 MARGIN_SECONDS = 10.0  # beyond lease and grace, until a silent node is lost
 STEP_SECONDS = 0.1  # how long a step waits for outcomes
 LOOK_SECONDS = 0.25  # longest wait for an answer before files and silent nodes are checked
@@ -106,12 +106,14 @@ class _Node:
     heard_at: float = -math.inf  # time of the last answer
     heard_clock: float = -math.inf  # the agent's clock in it
     is_lost: bool = False
+    is_silent: bool = False  # as of the last look: nothing more is started there
 
     @property
     def free(self) -> int:
         """How many attempts can start there."""
-        is_silent = time.monotonic() - self.heard_at > SILENT_SECONDS
-        return 0 if self.is_lost or is_silent else max(0, (self.usable or 0) - len(self.running))
+        return (
+            0 if self.is_lost or self.is_silent else max(0, (self.usable or 0) - len(self.running))
+        )
 
     def is_overdue(self) -> bool:
         """Whether it has been silent for so long that its lease has ended all that ran there."""
@@ -218,6 +220,7 @@ class RayExecutor:
         else:
             time.sleep(seconds)
         for node in self._nodes:
+            node.is_silent = time.monotonic() - node.heard_at > SILENT_SECONDS
             if node.is_overdue():
                 self._lose(node, "no sign of life")
             if node.is_lost:

@@ -116,9 +116,12 @@ def as_study(run: Run, out: Path) -> int:
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
+    out.touch(exist_ok=False)  # an OSError says why it cannot be written
     storage, name = f"sqlite:///{out.absolute()}", run.plan.run_id
     study = optuna.create_study(storage=storage, study_name=name, direction=run.plan.direction)
-    study.set_user_attr("verdict", answer(run).sentence)
+    found = answer(run)
+    study.set_user_attr("verdict", f"{found.title}: {found.sentence}")
+    study.set_user_attr("ledger_head", run.state.head)
     study.set_user_attr("best_trial", BEST_TRIAL)
     study.add_trials(trials := list(_trials(run)))
     return len(trials)

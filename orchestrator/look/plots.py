@@ -194,8 +194,9 @@ def _gains(run: Run, canvas: Any) -> Texts | None:
         asked = run.findings.asked
         axes.axvline(asked, color=INK, ls="--", label=f"a Go needs {percent(asked)}")
     return "Gains", (
-        f"The intervals are those of the table, at most {MOST_ROWS}; n: shared seeds. A search's "
-        "first gain decides: nothing was selected on its seeds."
+        f"The intervals of the table, the first {MOST_ROWS} of them; n: shared seeds. A search's "
+        "first gain decides: nothing was selected on its seeds. Of a campaign, more than chance is "
+        "said with all of its gains considered together."
     )
 
 
@@ -208,11 +209,13 @@ def _effects(run: Run, canvas: Any) -> Texts | None:
             mean = end.difference / scale
             reach = found.t_limit * abs(mean / end.t) if end.t else 0.0
             rows.append((f"{name}, {end.end}", mean, mean - reach, mean + reach, end.moves))
+    if not rows:
+        return None
     unit = "in units of the noise" if found.noise else "in the score's unit"
     _forest(canvas, f"effect {unit}, {better_when(run.plan.direction)}", rows)
     return "Which knobs move the score", (
-        f"The effects of the table, at most {MOST_ROWS}. Filled: more than chance, all ends of "
-        "the check considered together."
+        f"The effects of the table, at most {MOST_ROWS}, with the intervals that decide. Filled: "
+        "more than chance, all ends of the check considered together."
     )
 
 
@@ -317,9 +320,9 @@ def _paths(run: Run, canvas: Any) -> Texts | None:
         _dots(axes, at, [point[place] for point in points])
         _series(axes, x, [one.mean[place] for one in told], "mean point")
     return "Path of each knob", (
-        "The line is the mean of the search distribution. Where evaluations close in on a value "
-        "away from the baseline, something is found; where they stay scattered, it is not. At "
-        f"most {MOST_KNOBS} knobs are drawn, those that moved most."
+        "Over the generations; the line is the mean of the search distribution. Where evaluations "
+        "close in on a value away from the baseline, something is found; where they stay "
+        f"scattered, it is not. At most {MOST_KNOBS} knobs are drawn, those that moved most."
     )
 
 
@@ -334,17 +337,18 @@ def _marginals(run: Run, canvas: Any) -> Texts | None:
     ]
     if not samples:
         return None
-    limits, bins = _limits(more for _, more in samples), min(8, 1 + len(samples) // 5)
+    bins = min(8, 1 + len(samples) // 5)
     for axes, place in _charts(run, canvas, "x"):
         own = sorted((point[place], more) for point, more in samples)
         means = [chunk.mean(0) for chunk in array_split(own, bins)]
         _dots(axes, *zip(*own, strict=True))
         axes.axhline(0, color=INK, lw=0.8)
         axes.plot(*zip(*means, strict=True), "D-", ms=4, color=BLUE, label="mean")
-        axes.set_ylim(limits)
+        axes.set_ylim(_limits((more for _, more in samples), (mean for _, mean in means)))
     return "Scores over each knob", (
-        f"Scores less their generation's mean, {better_when(run.plan.direction)}; each diamond is "
-        "the mean of equally many candidates. This is not an experiment: knobs move together."
+        f"Up: a score less its generation's mean, {better_when(run.plan.direction)}; each diamond "
+        "is the mean of equally many candidates. This is not an experiment: knobs move together. "
+        "Far outliers lie beyond the edge."
     )
 
 
@@ -359,7 +363,7 @@ def _step_size(run: Run, canvas: Any) -> Texts | None:
     courses = {"step size": "sigma", "axis ratio": "axis_ratio"}
     for axes, (title, name) in zip(canvas.subplots(1, 2), courses.items(), strict=True):
         _series(axes, [one.generation for one in told], [getattr(one, name) for one in told])
-        axes.set(ylim=(0, None), title=title, xlabel="generation")
+        axes.set(ylim=(0, 1.1 * axes.get_ylim()[1]), title=title, xlabel="generation")
     return "Step size and axis ratio", (
         "A falling step size means that the search closes in; a growing one, that it follows a "
         "slope or sees only noise. An axis ratio near 1 is a sphere."
@@ -417,7 +421,8 @@ def _device_time(run: Run, canvas: Any) -> Texts | None:
     axes.set(xlabel=f"device time ({unit})", ylim=(-0.6, 0.6 + bool(planned)))
     return "Device time", (
         "Wasted: by attempts without a score. Idle: slots that waited, at start-up or for a "
-        "generation's last evaluation. Planned: by the calibration, for what was begun."
+        "generation's last evaluation. Planned: what the calibration predicts for the evaluations "
+        "that were begun."
     )
 
 

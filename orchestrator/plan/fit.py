@@ -107,10 +107,7 @@ class Wanted:
         return Choice(what, changes, losses, plan, forecast, fits)
 
     def shortened(self, what: str, changes: Values, *losses: str) -> Choice:
-        """Return that choice; if it does not fit, with the generations that fit.
-
-        They are two at least.
-        """
+        """Return that choice; if it does not fit, with the generations that fit, two at least."""
         whole = self.choice(what, changes, *losses)
         most = whole.plan.resolved.generations
         if whole.fits or most < 3:

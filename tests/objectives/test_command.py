@@ -267,3 +267,17 @@ def test_what_is_doubtful_is_said_beforehand(make: Make, place: Path) -> None:
     for argv in (["no-such-program"], ["./train.py"], [sys.executable, "-O", "train.py"]):
         with pytest.raises(SetupError, match="there is no"):
             make(argv=argv).preflight()
+
+
+def test_a_command_is_shown_with_its_placeholders_and_formats(make: Make) -> None:
+    width = {"kind": "int", "min": 8, "max": 64, "baseline": 16}
+    argv = ["sh", "{lr:.2g}", "{n:03d}", "{seed}", "{seed:04d}", "{directory}"]
+    own = make(argv=argv, knobs={"lr": LR, "n": width})
+    shown = own.arguments({"lr": 0.0123, "n": 20})
+    assert shown == ("sh", "0.012", "020", "{seed}", "{seed:04d}", "{directory}")
+
+
+@pytest.mark.parametrize("text", ["{lr:d}", "{seed!r}", "{lr:{seed}}", "{seed.real}"])
+def test_a_placeholder_that_cannot_be_filled_is_refused_when_planned(make: Make, text: str) -> None:
+    with pytest.raises(ValueError, match=r"placeholder|fill"):
+        make(argv=["sh", "{lr}", text])
