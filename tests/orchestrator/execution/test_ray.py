@@ -92,6 +92,7 @@ def test_a_frozen_node_loses_its_attempt_at_the_lease_and_is_used_again_when_it_
     two = [make_attempt("hang"), make_attempt("hang")]
     with RayExecutor(TWO, NASTY, address=two_nodes.address) as executor:
         frozen, other = started_both(executor, two, two_nodes)
+        (own,) = [one for one in executor._nodes if frozen.attempt_id in one.running]
         raylet = raylet_of(frozen)
         node = [raylet, *raylet.children(recursive=True)]
         signal_all(node, signal.SIGSTOP)
@@ -106,7 +107,7 @@ def test_a_frozen_node_loses_its_attempt_at_the_lease_and_is_used_again_when_it_
             assert alive(other)
         finally:
             signal_all(node, signal.SIGCONT)
-        wait_until(lambda: executor.wait(0.05) == [] and executor.free(), 60.0)
+        wait_until(lambda: executor.wait(0.05) == [] and own.free, 60.0)
         assert alive(frozen) == []
         executor.submit(make_attempt("finish"))
         assert the_one(executor.wait(30.0)).status is Status.OK
