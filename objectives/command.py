@@ -32,7 +32,7 @@ OUTPUT = "output"
 
 
 def placeholders(text: str) -> list[str]:
-    """Return the names in braces. Raises ValueError on a single brace, and on what is no name."""
+    """Return the names in braces. Raises ValueError on a single brace, and on more than a name."""
     found = [part for part in Formatter().parse(text) if part[1] is not None]
     if any(conversion or "{" in (form or "") for *_, form, conversion in found):
         raise ValueError(f"a placeholder has no !r and no braces within: {cut(text, 60)!r}")

@@ -169,7 +169,7 @@ class BackPressure(Pace):
 
     After each window of evaluations it takes what the fitted law recommends: more than before only
     if evaluations take stably long, and at most twice the most that was measured. While only all
-    devices at once are measured, it tries half of them. Each decision adds a line to
+    devices at once are measured, it measures half of them. Each decision adds a line to
     `backpressure.jsonl`; `say` gets every change.
     """
 
