@@ -190,6 +190,7 @@ FAILS: list[tuple[str, dict[str, Any], type[ObjectiveError], str]] = [
     ("print('score: 1\\nn: 0.5')", {"measures": {"steps": "n"}}, NoScoreError, "0.5"),
     ("print('score: 1\\nn: nan')", {"measures": {"x": "n"}}, NoScoreError, "metrics.x"),
     ("import os; print('score: 1', flush=True); os._exit(3)", {}, ProgramFailedError, "status 3"),
+    ("import os; os.kill(os.getpid(), 9)", {}, ProgramFailedError, "killed by signal 9"),
     ("raise MemoryError", {}, OutOfMemoryError, "MemoryError"),
     ("print('loss: nan')", {"failures": {"loss: nan": "nan"}}, DivergedError, "loss: nan"),
     ("pass", {"argv": ["./missing"]}, SetupError, "./missing"),
