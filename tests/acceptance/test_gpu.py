@@ -11,7 +11,7 @@ from tests.product.product import Product, alive_below, wait_until
 
 pytestmark = pytest.mark.gpu
 SEARCH = (
-    "phase1 --tier target --workers 1 --device cuda --assume-eval-seconds 1"
+    "phase1 --tier target --workers 1 --device cuda --assume-eval-seconds 5"
     " --set search.population=4 --set search.generations=2 --set verdict.confirm_seeds=0"
 )
 TRAINING = f"{SEARCH} --set num_batches=20 --set val_windows=8 --executor"
