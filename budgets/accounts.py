@@ -16,7 +16,7 @@ from math import inf
 from typing import NamedTuple
 
 from budgets.events import Key, Reserved, Settled
-from budgets.plan import Caps
+from budgets.plan import Plan
 
 MS_PER_HOUR = 3_600_000
 
@@ -28,16 +28,6 @@ class Attempt(NamedTuple):
     reserved: Reserved
     settled: Settled | None = None
     reserved_ms: int = 0  # since its session opened
-
-
-class Refusal(NamedTuple):
-    """Why an attempt may not start."""
-
-    currency: str
-    needed: float
-    free: float
-    unit: str
-    flag: str  # of the cap in the way; empty: it is the plan's
 
 
 class Account(NamedTuple):
@@ -78,25 +68,29 @@ class Account(NamedTuple):
 
 
 class Accounts(NamedTuple):
-    """Spent and reserved so far. A value: every operation returns a new one."""
+    """Spent and reserved so far under a plan. A value: every operation returns a new one."""
 
-    caps: Caps
-    price_per_device_hour: float = 0.0
-    comparison_cap: int = 0  # evaluations planned beside the search
-    evaluations: int = 0  # of the search, with a result
-    comparisons: int = 0  # evaluations beside the search
-    device_ms: int = 0  # spent, with or without a result
-    holds: Mapping[Key, Attempt] = {}  # running
-    before_ms: int = 0  # open for the calibration made for this run
-    sessions_ms: tuple[int, ...] = ()
-    deadline_ms: float | None = None  # since 1970, like the next two
+    plan: Plan
+    began_ms: int = 0  # since 1970, like the next two: a window of hours begins then
     now_ms: int = 0
     session_began_ms: int = 0
+    before_ms: int = 0  # open for the calibration made for this run
+    sessions_ms: tuple[int, ...] = ()
+    device_ms: int = 0  # spent, with or without a result
+    evaluations: int = 0  # of the search, with a result
+    comparisons: int = 0  # evaluations beside the search
+    holds: Mapping[Key, Attempt] = {}  # running
+
+    @property
+    def deadline_ms(self) -> float | None:
+        """When evaluations must be over, since 1970."""
+        window = self.plan.caps.window
+        return None if window is None else window.deadline_ms(self.began_ms)
 
     @property
     def table(self) -> dict[str, Account]:
-        """Every currency by name."""
-        caps, price, hour = self.caps, self.price_per_device_hour, MS_PER_HOUR
+        """Every currency by name, and the time until the deadline."""
+        caps, price, hour = self.plan.caps, self.plan.price_per_device_hour, MS_PER_HOUR
         comparing = sum(key[0] is not None for key in self.holds)
         cost = None if caps.cost is None else caps.cost / price
         cost_ms, hours_ms, device_ms = (
@@ -104,9 +98,11 @@ class Accounts(NamedTuple):
             for hours in (cost, caps.hours, caps.device_hours)
         )
         search = (self.evaluations, len(self.holds) - comparing, caps.evaluations)
-        beside = (self.comparisons, comparing, self.comparison_cap)
+        beside = (self.comparisons, comparing, self.plan.comparison_evaluations)
         device = (self.device_ms, self.reserved_ms)
         wall = (self.wall_ms, self._committed_ms() - self.wall_ms, hours_ms)
+        deadline = self.deadline_ms
+        left_ms = None if deadline is None else max(0.0, deadline - self.now_ms)
         rows = (
             Account("evaluations", "evaluations", "--max-evals", *search),
             Account("comparison evaluations", "evaluations", "", *beside),
@@ -115,6 +111,7 @@ class Accounts(NamedTuple):
             Account(
                 "money", "of money", "--max-cost", *device, cost_ms, hour / price if price else inf
             ),
+            Account("deadline", "hours", "--window", 0, 0, left_ms, hour),
         )
         return {account.name: account for account in rows}
 
@@ -155,30 +152,24 @@ class Accounts(NamedTuple):
 
     def refusal(
         self, reserve_ms: int, *, compares: bool = False, keep: tuple[float, float] = (0.0, 0.0)
-    ) -> Refusal | None:
+    ) -> tuple[Account, float] | None:
         """Why an attempt with this worst case may not start now; None when it may.
 
-        `keep`: device-hours and hours that must stay free for other evaluations.
+        The account without room, and what is needed of it, in its unit. `keep`: device-hours and
+        hours that must stay free for other evaluations.
         """
-        device_ms = reserve_ms + keep[0] * MS_PER_HOUR
-        wall_ms = self._committed_ms(reserve_ms) - self._committed_ms()
+        device_ms, others_ms = reserve_ms + keep[0] * MS_PER_HOUR, keep[1] * MS_PER_HOUR
         needs = {
             "comparison evaluations" if compares else "evaluations": 1.0,
             "device time": device_ms,
             "money": device_ms,
-            "wall clock": wall_ms + keep[1] * MS_PER_HOUR,
+            "wall clock": self._committed_ms(reserve_ms) - self._committed_ms() + others_ms,
+            "deadline": reserve_ms + others_ms,
         }
         table = self.table
         for name, needed in needs.items():
-            account = table[name]
-            if account.overrun(needed) > 0:
-                free = account.free or 0.0
-                return Refusal(name, needed / account.per_unit, free, account.unit, account.flag)
-        hours = reserve_ms / MS_PER_HOUR + keep[1]
-        if self.deadline_ms is not None:
-            free = max(0.0, (self.deadline_ms - self.now_ms) / MS_PER_HOUR)
-            if hours > free:
-                return Refusal("deadline", hours, free, "hours", "--window")
+            if (account := table[name]).overrun(needed) > 0:
+                return account, needed / account.per_unit
         return None
 
     def reserve(self, reserved: Reserved) -> "Accounts":
@@ -187,7 +178,7 @@ class Accounts(NamedTuple):
             raise ValueError(f"evaluation {reserved.key} already holds a reservation")
         compares = reserved.comparison is not None
         if refusal := self.refusal(reserved.reserve_ms, compares=compares):
-            raise ValueError(f"a reservation beyond the cap on {refusal.currency}")
+            raise ValueError(f"a reservation beyond the cap on {refusal[0].name}")
         own = Attempt(len(self.sessions_ms) - 1, reserved, reserved_ms=self.sessions_ms[-1])
         return self._replace(holds={**self.holds, reserved.key: own})
 
@@ -212,10 +203,9 @@ class Accounts(NamedTuple):
             sessions_ms=tuple(sessions_ms),
         )
 
-    def amend(self, caps: Caps, deadline_ms: float | None, comparison_cap: int) -> "Accounts":
-        """The same accounts under other caps. Raises ValueError if a new one is exceeded."""
-        amended = self._replace(caps=caps, deadline_ms=deadline_ms, comparison_cap=comparison_cap)
-        before = self.table
+    def amend(self, plan: Plan) -> "Accounts":
+        """The same accounts under another plan. Raises ValueError if a new cap is exceeded."""
+        amended, before = self._replace(plan=plan), self.table
         for name, account in amended.table.items():
             if account.cap != before[name].cap and account.overrun(0) > 0:
                 raise ValueError(f"more {name} is spent or reserved than it would allow")

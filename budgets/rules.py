@@ -10,7 +10,7 @@ from math import floor
 from statistics import fmean, median
 from typing import Literal
 
-from budgets.accounts import Accounts, Refusal
+from budgets.accounts import Account, Accounts
 from budgets.events import Facts, Fired, Settled, Status
 from budgets.ledger import LEAST_FREE_BYTES
 from budgets.measurements import noise
@@ -305,7 +305,7 @@ def budget(state: RunState) -> Fired | None:
     verdict = left_for_the_verdict(state)
     keep = (own[0] + verdict[0] - last, own[1] + verdict[1] - last)
     refusal = state.accounts.refusal(plan.limits.reserve_ms, keep=keep)
-    return None if refusal is None else _refused(refusal, state.begun, {})
+    return None if refusal is None else _refused(*refusal, state.begun, {})
 
 
 def no_room(
@@ -321,11 +321,10 @@ def no_room(
     keep = left_for_the_verdict(state) if is_search else (0.0, 0.0)
     if (refusal := accounts.refusal(reserve_ms, compares=compares, keep=keep)) is None:
         return None
-    facts = Facts(currency=refusal.currency, comparison=batch.comparison or "")
-    return _refused(refusal, _place(state, batch), facts)
+    facts = Facts(currency=refusal[0].name, comparison=batch.comparison or "")
+    return _refused(*refusal, _place(state, batch), facts)
 
 
-def _refused(own: Refusal, generation: int, facts: Facts) -> Fired:
-    return _fired(
-        "budget", generation, own.needed, own.free, Facts(flag=own.flag, unit=own.unit, **facts)
-    )
+def _refused(own: Account, needed: float, generation: int, facts: Facts) -> Fired:
+    facts = Facts(flag=own.flag, unit=own.unit, **facts)
+    return _fired("budget", generation, needed, own.free or 0.0, facts)

@@ -243,8 +243,8 @@ def _is_on_track(
     if accounts.deadline_ms is not None:
         left_ms = accounts.deadline_ms - max(1000 * now.timestamp(), accounts.now_ms)
         slacks.append(left_ms / MS_PER_HOUR - left - last)
-    if accounts.caps.hours is not None:
-        slacks.append(accounts.caps.hours - accounts.wall_ms / MS_PER_HOUR - left - last)
+    if plan.caps.hours is not None:
+        slacks.append(plan.caps.hours - accounts.wall_ms / MS_PER_HOUR - left - last)
     return min(slacks) >= 0 if slacks else None
 
 

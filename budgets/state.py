@@ -155,9 +155,7 @@ class RunState:
     """A run as its ledger tells it."""
 
     planned: Plan  # the first
-    plan: Plan  # with amended caps
     genesis: str  # digest of the first record: names the run
-    began_ms: int  # since 1970: a window of hours begins then
     head: str
     records: int
     accounts: Accounts
@@ -173,6 +171,11 @@ class RunState:
     amended: list[Amended] = field(default_factory=list)
     setup_failed: Settled | None = None  # the session's first for which nothing can be evaluated
     concluded: Concluded | None = None
+
+    @property
+    def plan(self) -> Plan:
+        """The plan with amended caps."""
+        return self.accounts.plan
 
     @property
     def generations(self) -> tuple[Batch, ...]:
@@ -243,19 +246,11 @@ def begin(record: Record) -> RunState:
     """The state after a ledger's first record."""
     if not isinstance(record.event, Planned):
         raise ImpossibleEventError(record, "a ledger begins with its plan")
-    plan, window = record.event.plan, record.event.plan.caps.window
-    calibration = plan.calibration or Calibration()
-    began_ms = record.at_ms - calibration.open_ms
-    accounts = Accounts(
-        plan.caps,
-        plan.price_per_device_hour,
-        plan.comparison_evaluations,
-        device_ms=calibration.charged_ms,
-        before_ms=calibration.open_ms,
-        deadline_ms=None if window is None else window.deadline_ms(began_ms),
-        now_ms=began_ms,
-    )
-    return RunState(plan, plan, record.digest, began_ms, record.digest, 1, accounts, began_ms)
+    plan, calibration = record.event.plan, record.event.plan.calibration or Calibration()
+    open_ms, charged_ms = calibration.open_ms, calibration.charged_ms
+    began_ms = record.at_ms - open_ms
+    accounts = Accounts(plan, began_ms, began_ms, before_ms=open_ms, device_ms=charged_ms)
+    return RunState(plan, record.digest, record.digest, 1, accounts, began_ms)
 
 
 def apply(state: RunState, record: Record) -> None:
@@ -403,8 +398,6 @@ def _amended(state: RunState, event: Amended) -> None:
     has_price = caps.cost is None or plan.price_per_device_hour > 0
     _require(has_price, "the run began without a price, so no cap on cost can hold it")
     plan = plan.model_copy(update={"caps": caps, "resolved": resolved})
-    deadline_ms = None if caps.window is None else caps.window.deadline_ms(state.began_ms)
-    state.accounts = state.accounts.amend(caps, deadline_ms, plan.comparison_evaluations)
-    state.plan = plan
+    state.accounts = state.accounts.amend(plan)
     state.amended.append(event)
     state.concluded = state.decided = state.ended = None

@@ -162,8 +162,8 @@ class Run:
         return tuple(
             one
             for name, one in self.state.accounts.table.items()
-            if name not in ("comparison evaluations", "money")
-            or one.cap
+            if name in ("evaluations", "device time", "wall clock")
+            or (one.cap and name != "deadline")
             or one.spent / one.per_unit  # money without a price is 0 of infinitely many
         )
 

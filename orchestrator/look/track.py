@@ -81,7 +81,7 @@ class TensorBoard:
         self._writer, self._event = EventFileWriter(str(directory), flush_secs=2), Event
         # A running TensorBoard then forgets what an earlier file had.
         start = SessionLog(status=SessionLog.START)
-        self._writer.add_event(Event(wall_time=run.began_ms / 1000, session_log=start))
+        self._writer.add_event(Event(wall_time=run.accounts.began_ms / 1000, session_log=start))
 
     def log(self, step: int, at: float, values: Mapping[str, float]) -> None:
         scalars = [{"tag": name, "simple_value": value} for name, value in values.items()]

@@ -46,7 +46,7 @@ def find_calibration(root: Path, objective: Objective, devices: Devices) -> Resu
 def newest_calibration(root: Path, family: str) -> Result | None:
     """Return the newest finished calibration whose name begins with `family`, by its ledger."""
     finished = finished_runs(root, "calibration", family)
-    return max(finished, key=lambda found: found.state.began_ms, default=None)
+    return max(finished, key=lambda found: found.state.accounts.began_ms, default=None)
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,8 @@ def test_every_prefix_of_a_ledger_fits_every_terminal(monkeypatch: pytest.Monkey
 def test_hostile_and_long_names_are_shown_in_full_and_steer_nothing(width: int) -> None:
     state, run_id = load_state(RUNS / "interrupted"), "a-name-that-nearly-fills-a-line" * 3
     objective = ObjectiveSpec(name=HOSTILE)
-    state.plan = state.plan.model_copy(update={"run_id": run_id, "objective": objective})
+    plan = state.plan.model_copy(update={"run_id": run_id, "objective": objective})
+    state.accounts = state.accounts._replace(plan=plan)
     run = Run(state, datetime.now(UTC), RUNS)
     run.slots = tuple(replace(slot, device=HOSTILE, what=HOSTILE) for slot in run.slots)
     lines = drawn(run, width)
