@@ -183,14 +183,13 @@ class Accounts(NamedTuple):
         return self._replace(holds={**self.holds, reserved.key: own})
 
     def settle(self, end: Settled) -> "Accounts":
-        """Replace a reservation by what was measured. Raises ValueError without one.
+        """Replace the attempt's reservation by what was measured.
 
         A lost attempt costs its device time but no evaluation. One of an earlier session also
         proves how long that session was open at least.
         """
         holds, sessions_ms = dict(self.holds), list(self.sessions_ms)
-        if (own := holds.pop(end.key, None)) is None:
-            raise ValueError(f"evaluation {end.key} is settled without a reservation")
+        own = holds.pop(end.key)
         if own.session < len(sessions_ms) - 1:
             end_ms = own.reserved_ms + min(end.charged_ms, own.reserved.reserve_ms)
             sessions_ms[own.session] = max(sessions_ms[own.session], end_ms)

@@ -143,7 +143,7 @@ def left_to_compare(state: RunState) -> list[Work]:
 
 
 def _left_of(batch: Batch) -> Work:
-    return batch.unfinished, batch.cost - batch.done_cost
+    return batch.planned - batch.settled, batch.cost - batch.done_cost
 
 
 def _left(state: RunState) -> list[Work]:

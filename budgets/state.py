@@ -54,8 +54,8 @@ class Batch:
     pending: list[Evaluation] = field(init=False)  # in order
     planned: int = field(init=False)  # evaluations
     cost: float = field(init=False)  # of all, in evaluations of the search
-    done_cost: float = 0.0  # of those with a result
-    running: set[Evaluation] = field(default_factory=set)
+    settled: int = 0  # evaluations with a result
+    done_cost: float = 0.0  # of these
     losses: Counter[Evaluation] = field(default_factory=Counter)  # in this session, by unfinished
     sign: int = 1  # see `Plan.sign`
 
@@ -74,19 +74,9 @@ class Batch:
         return ((c, seed) for c, seeds in enumerate(self.seeds) for seed in seeds)
 
     @property
-    def unfinished(self) -> int:
-        """The number of evaluations without a result yet."""
-        return len(self.pending) + len(self.running)
-
-    @property
-    def settled(self) -> int:
-        """The number of evaluations with a result."""
-        return self.planned - self.unfinished
-
-    @property
     def closed(self) -> bool:
         """Whether every evaluation has its result."""
-        return not self.unfinished
+        return self.settled == self.planned
 
     def result(self, candidate: int, seed: int) -> Settled | None:
         """How the evaluation ended for good; None while it is pending or running."""
@@ -354,14 +344,14 @@ def _reserved(state: RunState, event: Reserved) -> None:
     _require(event.attempt == number, f"expected attempt {number}, got {event.attempt}")
     state.accounts = state.accounts.reserve(event)
     batch.attempts[key] = (*batch.attempts.get(key, ()), state.accounts.holds[event.key])
-    batch.running.add(key)
     del batch.pending[bisect_left(batch.pending, key)]
 
 
 def _settled(state: RunState, event: Settled) -> None:
     batch = _in_progress(state, event.comparison, event.generation)
     key, status = (event.candidate, event.seed), event.status
-    is_running = key in batch.running and len(batch.attempts[key]) == event.attempt
+    held = state.accounts.holds.get(event.key)
+    is_running = held is not None and held.reserved.attempt == event.attempt
     _require(is_running, f"attempt {event.attempt} of {key} is not running")
     is_scored, is_failure = event.score is not None, status.final and status is not Status.OK
     _require(is_scored == (status is Status.OK), f"status {status} with score {event.score}")
@@ -369,9 +359,9 @@ def _settled(state: RunState, event: Settled) -> None:
     state.accounts = state.accounts.settle(event)
     *earlier, last = batch.attempts[key]
     batch.attempts[key] = (*earlier, last._replace(settled=event))
-    batch.running.remove(key)
     if event.final:
         del batch.losses[key]
+        batch.settled += 1
         batch.done_cost += batch.configurations[key[0]].cost_factor
         return
     insort(batch.pending, key)

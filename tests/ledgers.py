@@ -59,4 +59,5 @@ def closed_batch(
         held = Reserved(**place, reserve_ms=1)
         batch.attempts[end.candidate, end.seed] = (Attempt(0, held, end),)
     batch.pending.clear()
+    batch.settled = batch.planned
     return batch
