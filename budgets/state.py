@@ -9,6 +9,7 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import chain
 from math import inf, nextafter
 
@@ -223,17 +224,12 @@ class ImpossibleEventError(Exception):
 
 def fold(records: Iterable[Record]) -> RunState:
     """The state after all of `records`. Raises ImpossibleEventError; ValueError without any."""
-    iterator = iter(records)
-    if (first := next(iterator, None)) is None:
+    if (state := reduce(apply, records, None)) is None:
         raise ValueError("the ledger holds no whole record yet: begin the run with its own command")
-    state = begin(first)
-    for record in iterator:
-        apply(state, record)
     return state
 
 
-def begin(record: Record) -> RunState:
-    """The state after a ledger's first record."""
+def _begun(record: Record) -> RunState:
     if not isinstance(record.event, Planned):
         raise ImpossibleEventError(record, "a ledger begins with its plan")
     plan, calibration = record.event.plan, record.event.plan.calibration or Calibration()
@@ -243,8 +239,13 @@ def begin(record: Record) -> RunState:
     return RunState(plan, record.digest, record.digest, 1, accounts, began_ms)
 
 
-def apply(state: RunState, record: Record) -> None:
-    """Advance `state` by one record. Raises ImpossibleEventError and leaves it as it was."""
+def apply(state: RunState | None, record: Record) -> RunState:
+    """Advance `state`, in place, by one record; None before the first. Returns it.
+
+    Raises ImpossibleEventError and leaves it as it was.
+    """
+    if state is None:
+        return _begun(record)
     before, event = state.accounts, record.event
     try:
         is_over = state.concluded is not None and not isinstance(event, Amended)
@@ -256,6 +257,7 @@ def apply(state: RunState, record: Record) -> None:
         state.accounts = before
         raise ImpossibleEventError(record, str(error)) from error
     state.head, state.records, state.seen_ms = record.digest, record.seq + 1, record.at_ms
+    return state
 
 
 def _require(is_so: bool, otherwise: str) -> None:

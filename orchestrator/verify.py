@@ -14,7 +14,7 @@ from budgets.events import ComparisonAsked, Decided, Event, GenerationAsked, Res
 from budgets.failure_causes import was_given_up
 from budgets.ledger import LEDGER, LedgerCorruptError, Reader
 from budgets.schedule import next_action
-from budgets.state import ImpossibleEventError, RunState, apply, begin
+from budgets.state import ImpossibleEventError, RunState, apply
 from budgets.verdict import decide
 from orchestrator.execution.api import SUMMARY, Outcome, read
 from orchestrator.plan.comparisons import due, evaluation_seeds
@@ -49,7 +49,7 @@ def verify(directory: Path) -> Verification:
         if reader.torn or not records:
             raise DivergedError(f"{path}: record {len(records)} is unfinished")
         found.records, found.head = len(records), records[-1].digest
-        state = begin(records[0])
+        state = apply(None, records[0])
         for record in records[1:]:
             try:
                 _check(directory, state, record.event, found)

@@ -14,7 +14,7 @@ from budgets.events import GenerationTold
 from budgets.formatting import number, plain
 from budgets.ledger import LEDGER, Clock, read
 from budgets.plan import CampaignPlan
-from budgets.state import RunState, apply, begin
+from budgets.state import RunState, apply
 from budgets.storage import document as as_json
 from objectives.files import replace
 from orchestrator.look import text
@@ -55,7 +55,7 @@ class ReportFiles:
 def rebuild(directory: Path, now: datetime) -> None:
     """Write every file again from the ledger alone."""
     records = read(directory / LEDGER)
-    state = begin(records[0])
+    state = apply(None, records[0])
     for record in records[1:]:
         apply(state, record)
         if isinstance(record.event, GenerationTold):

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
-from itertools import chain
+from functools import reduce
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +15,7 @@ from budgets.ledger import LEDGER, Reader, Record
 from budgets.plan import Phase
 from budgets.rules import Decision, Ruling, ruling_of
 from budgets.schedule import last_seen
-from budgets.state import RunState, apply, begin, fold
+from budgets.state import RunState, apply
 from orchestrator.execution.processes import boot_id, owner_is_gone
 
 RUNS_DIR = "artifacts/cmaes"
@@ -40,9 +40,7 @@ def recorded_state(directory: Path) -> RunState | None:
     path = directory / LEDGER
     if not is_there(path):
         return None
-    records = iter(Reader(path))
-    first = next(records, None)
-    return None if first is None else fold(chain([first], records))
+    return reduce(apply, Reader(path), None)
 
 
 def load_state(directory: Path) -> RunState:
@@ -96,10 +94,7 @@ class Tail:
         ]:
             self.state, known = None, 0
         for record in records[known:]:
-            if self.state is None:
-                self.state = begin(record)
-            else:
-                apply(self.state, record)
+            self.state = apply(self.state, record)
             yield record
         self._seen = seen
 

@@ -4,7 +4,7 @@ import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import chain
+from functools import reduce
 from pathlib import Path
 
 from budgets.events import Amended, Fired, Owner, Planned
@@ -20,7 +20,7 @@ from budgets.ledger import (
 )
 from budgets.plan import Caps, Plan, Window
 from budgets.rules import OVERRIDABLE, held_up_by
-from budgets.state import ImpossibleEventError, Observer, RunState, apply, begin, fold
+from budgets.state import ImpossibleEventError, Observer, RunState, apply, fold
 from objectives.files import read_plain, replace
 from orchestrator.plan.resolve import differences, in_short
 from orchestrator.records.runs import load_state
@@ -33,9 +33,7 @@ def open_run(ledger: Ledger, plan: Plan, owner: Owner, observers: list[Observer]
     Raises ValueError if the ledger belongs to another plan, LedgerCorruptError if there are
     evaluations although the ledger is gone.
     """
-    records = ledger.replay()
-    if (first := next(records, None)) is not None:
-        state = fold(chain([first], records))
+    if (state := reduce(apply, ledger.replay(), None)) is not None:
         check_same_plan(ledger.path.parent, state, plan)
         return Run(ledger, state, owner, observers)
     if any((ledger.path.parent / "eval").glob("*")):
@@ -46,7 +44,7 @@ def open_run(ledger: Ledger, plan: Plan, owner: Owner, observers: list[Observer]
         )
     first = ledger.seal(Planned(plan=plan))
     ledger.append(first)
-    return Run(ledger, begin(first), owner, observers)
+    return Run(ledger, apply(None, first), owner, observers)
 
 
 def check_same_plan(directory: Path, recorded: RunState, asked: Plan) -> None:
@@ -161,10 +159,7 @@ def salvage(source: Path, out: Path) -> Saved:
         data, reader, why = read_plain(path), Reader(path), "its last line is unfinished"
         try:
             for record in reader:
-                if state is None:
-                    state = begin(record)
-                else:
-                    apply(state, record)
+                state = apply(state, record)
                 end = record.end
             if state is not None and not reader.torn:
                 say_again = "there is nothing to salvage. Repeat the run's command"

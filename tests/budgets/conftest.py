@@ -37,7 +37,7 @@ from budgets.plan import (
     Sample,
     SearchPlan,
 )
-from budgets.state import Batch, RunState, apply, begin
+from budgets.state import Batch, RunState, apply
 from objectives.api import Variant
 from objectives.space import Knob, SearchSpace
 
@@ -187,10 +187,7 @@ class Story:
             moment = BEGAN + timedelta(milliseconds=self.elapsed_ms)
             at, digest = moment.isoformat(timespec="milliseconds"), f"{number:032x}"
             record = Record(number, at, self.elapsed_ms, event, digest, 100 * number, bytes(99))
-            if self.records:
-                apply(self.state, record)
-            else:
-                self.state = begin(record)
+            self.state = apply(self.state if self.records else None, record)
             self.records.append(record)
         return self.state
 

@@ -9,7 +9,7 @@ from budgets.ledger import LEDGER, read
 from budgets.measurements import campaign_report, certificate, liveness
 from budgets.rules import ruling_of
 from budgets.schedule import pace
-from budgets.state import apply, begin, fold
+from budgets.state import apply, fold
 from budgets.verdict import decide, findings, recommendation
 
 RUNS = sorted((Path(__file__).parents[1] / "golden/runs").iterdir())
@@ -19,7 +19,7 @@ RUNS = sorted((Path(__file__).parents[1] / "golden/runs").iterdir())
 def test_every_moment_of_a_run_has_its_numbers(run: Path) -> None:
     essence = json.loads((run / "essence.json").read_text())
     records = read(run / LEDGER)
-    state = begin(records[0])
+    state = apply(None, records[0])
     for record in records[1:]:
         apply(state, record)
         ruling = ruling_of(state)

@@ -19,7 +19,7 @@ from budgets.events import (
     Status,
 )
 from budgets.plan import Caps, Envelope, Window
-from budgets.state import Batch, ImpossibleEventError, begin, fold
+from budgets.state import Batch, ImpossibleEventError, apply, fold
 from tests.budgets.conftest import Story, make_story, settled, small_plan
 from tests.ledgers import closed_batch
 
@@ -28,7 +28,7 @@ DONE = Concluded()
 
 def test_a_ledger_begins_with_its_plan(story: Story) -> None:
     with pytest.raises(ImpossibleEventError, match=r"record 1 at byte 100 \(opened\)"):
-        begin(story.records[1])
+        apply(None, story.records[1])
     with pytest.raises(ImpossibleEventError, match="begins with its plan"):
         fold(story.records[1:])
 

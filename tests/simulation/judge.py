@@ -28,7 +28,7 @@ from budgets.failure_causes import cause_of
 from budgets.ledger import LEDGER, Record, parse_record, read
 from budgets.plan import ComparisonName, Plan
 from budgets.schedule import left_for_the_verdict
-from budgets.state import Batch, RunState, apply, begin, fold
+from budgets.state import Batch, RunState, apply, fold
 from orchestrator.verify import verify
 from tests.simulation.devices import Evaluation, Machines, Use
 
@@ -214,12 +214,10 @@ class Judge:
             shadow = self.shadow
             count, head = (0, "") if shadow is None else (shadow.records, shadow.head)
             record = parse_record(path, line[:-1], count, self.end, head)
+            self.shadow = apply(shadow, record)
             if shadow is None:
-                self.shadow = begin(record)
                 at_ms = 1000 * datetime.fromisoformat(record.at).timestamp()
                 self.books.begin(self.shadow.plan, at_ms)
-            else:
-                apply(shadow, record)
             self._check_before(record.event)
             self.books.add(record)
             self.end = record.end
