@@ -50,16 +50,17 @@ def _salvage(source: Path, out: Path) -> Answer:
     from orchestrator.look.reports import rebuild
     from orchestrator.run.files import salvage
 
-    saved = salvage(source, out)
+    records, lost_bytes, why = salvage(source, out)
     rebuild(out, datetime.now(UTC))
     lines = (
-        f"Kept {saved.records} records in {saved.out}.",
-        f"Lost: {saved.lost_bytes} bytes. Why: {saved.why}.",
+        f"Kept {records} records in {out}.",
+        f"Lost: {lost_bytes} bytes. Why: {why}.",
         "Its next session settles what is open, from the results in eval/ where they are.",
         "To go on, put it in the old one's place and repeat the run's command:",
-        f"  {set_aside_command(source)} && {move_command(saved.out, source)}",
+        f"  {set_aside_command(source)} && {move_command(out, source)}",
     )
-    return Answer({**asdict(saved), "out": str(out)}, lines)
+    kept = {"out": str(out), "records": records, "lost_bytes": lost_bytes, "why": why}
+    return Answer(kept, lines)
 
 
 def amend(

@@ -3,7 +3,6 @@
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 
@@ -132,22 +131,12 @@ def lets_through(state: RunState, rule: str, reason: str) -> tuple[Fired, ...]:
 # What of a damaged ledger can be salvaged
 
 
-@dataclass(frozen=True)
-class Saved:
-    """What was kept, and why not all."""
-
-    out: Path
-    records: int
-    lost_bytes: int
-    why: str
-
-
-def salvage(source: Path, out: Path) -> Saved:
+def salvage(source: Path, out: Path) -> tuple[int, int, str]:
     """Copy the valid records at the start of the ledger, and the evaluations' files, to `out`.
 
-    The run's next session settles what is still running by those files. `source` is not changed.
-    Raises ValueError when there is nothing to save or `out` exists; LedgerLockedError while
-    `source` is in use.
+    Return how many records were kept, how many bytes were not, and why not. The run's next session
+    settles what is still running by those files. `source` is not changed. Raises ValueError when
+    there is nothing to save or `out` exists; LedgerLockedError while `source` is in use.
     """
     if out.exists() or out.resolve().is_relative_to(source.resolve()):
         raise ValueError(
@@ -175,4 +164,4 @@ def salvage(source: Path, out: Path) -> Saved:
         replace(out / LEDGER, data[:end])  # last: a part of a copy has no ledger
     finally:
         os.close(lock)
-    return Saved(out, state.records, len(data) - end, why)
+    return state.records, len(data) - end, why
