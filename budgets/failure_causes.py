@@ -23,10 +23,15 @@ class Cause:
 
 _SETUP = Cause("setup", "nothing can be evaluated")
 _DISK_FULL = Cause("infrastructure", "the run's disk was full")
-_DIED = Cause("infrastructure", "the worker, its node or the orchestrator died")
 _DEVICE = Cause("infrastructure", "the device or its driver failed", device_failed=True)
 _LOST_AGAIN = Cause("configuration", "lost each time that it was tried")
+_EXCEPTION = Cause("configuration", "an exception")
 
+_SETUP_ERROR = r"^setuperror\b"
+_USED_BY_OTHERS = r"the kernel ran out of memory|process \d+ has [\d.]+ [kmgt]ib memory in use"
+_LAST_WORDS = (  # of a program
+    r"^exited with status (\d+: [\w.]*(error|exception|exit)\b|2: .*\b(error|option)\b)"
+)
 _DRIVER = (  # reports a device that is gone or unusable
     r"(?s)^(?=(exited with status \d+: )?(\[rank\d+\]: )?"
     r"((torch|cupy\w*|pycuda|pynvml|numba\.cuda|jaxlib)\.|AcceleratorError|RuntimeError: "
@@ -43,38 +48,30 @@ _OF_THE_MACHINE = (  # a fault on the device, a connection or the storage
     r"|input/output error|no space left|quota exceeded|stale (nfs )?file|too many open files"
 )
 
-_RULES: dict[Status, tuple[tuple[str, Cause], ...]] = {
-    Status.NAN: (("", Cause("configuration", "no score that can be compared")),),
-    Status.OOM: (
-        (
-            r"the kernel ran out of memory|process \d+ has [\d.]+ [kmgt]ib memory in use",
-            Cause("ambiguous", "out of memory that others use too"),
-        ),
-        ("", Cause("configuration", "out of memory")),
+_CAUSES: tuple[tuple[Status, str, Cause], ...] = (
+    (Status.NAN, "", Cause("configuration", "no score that can be compared")),
+    (Status.OOM, _USED_BY_OTHERS, Cause("ambiguous", "out of memory that others use too")),
+    (Status.OOM, "", Cause("configuration", "out of memory")),
+    (Status.TIMEOUT, "", Cause("configuration", "over its time limit, or stalled")),
+    (Status.CANCELLED, "", Cause("infrastructure", "cancelled")),
+    (Status.LOST, _SETUP_ERROR, _SETUP),
+    (Status.LOST, _DRIVER, _DEVICE),
+    (Status.LOST, "disk is full", _DISK_FULL),
+    (Status.LOST, "", Cause("infrastructure", "the worker, its node or the orchestrator died")),
+    (Status.ERROR, r"^lost \d+ times: ", _LOST_AGAIN),  # the orchestrator's words for giving it up
+    (Status.ERROR, _SETUP_ERROR, _SETUP),
+    (Status.ERROR, _DRIVER, _DEVICE),
+    (Status.ERROR, _OF_THE_MACHINE, Cause("ambiguous", "perhaps the machine's")),
+    (
+        Status.ERROR,
+        "^killed by signal|^keyboardinterrupt",
+        Cause("ambiguous", "killed by a signal"),
     ),
-    Status.TIMEOUT: (("", Cause("configuration", "over its time limit, or stalled")),),
-    Status.CANCELLED: (("", Cause("infrastructure", "cancelled")),),
-    Status.LOST: (
-        (r"^setuperror\b", _SETUP),
-        (_DRIVER, _DEVICE),
-        ("disk is full", _DISK_FULL),
-        ("", _DIED),
-    ),
-    Status.ERROR: (
-        (r"^lost \d+ times: ", _LOST_AGAIN),  # the orchestrator's words for giving it up
-        (r"^setuperror\b", _SETUP),
-        (_DRIVER, _DEVICE),
-        (_OF_THE_MACHINE, Cause("ambiguous", "perhaps the machine's")),
-        ("^killed by signal|^keyboardinterrupt", Cause("ambiguous", "killed by a signal")),
-        (
-            r"^exited with status (\d+: [\w.]*(error|exception|exit)\b|2: .*\b(error|option)\b)",
-            Cause("configuration", "an exception"),
-        ),
-        ("^exited with status", Cause("ambiguous", "ended without a word")),
-        ("", Cause("configuration", "an exception")),
-    ),
-}
-"""The first pattern that is found in the text decides."""
+    (Status.ERROR, _LAST_WORDS, _EXCEPTION),
+    (Status.ERROR, "^exited with status", Cause("ambiguous", "ended without a word")),
+    (Status.ERROR, "", _EXCEPTION),
+)
+"""Of a status, the first pattern that is found in the text decides."""
 
 _AROUND = re.compile(r"^[\w.]*programfailederror: | at [^:]+:\d+$", re.IGNORECASE)
 """What is put before the end of a program, and the place that raised: neither decides anything."""
@@ -82,13 +79,9 @@ _AROUND = re.compile(r"^[\w.]*programfailederror: | at [^:]+:\d+$", re.IGNORECAS
 
 def cause_of(status: Status, text: str) -> Cause | None:
     """Who caused an end with that status and text; None where it is `ok`."""
-    words, rules = _AROUND.sub("", text), _RULES.get(status, ())
+    words = _AROUND.sub("", text)
+    rules = ((pattern, cause) for own, pattern, cause in _CAUSES if own is status)
     return next((c for pattern, c in rules if re.search(pattern, words, re.IGNORECASE)), None)
-
-
-def is_setup(status: Status, text: str) -> bool:
-    """Whether the attempt found that nothing can be evaluated."""
-    return status is Status.LOST and cause_of(status, text) is _SETUP
 
 
 def was_given_up(status: Status, text: str) -> bool:

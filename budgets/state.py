@@ -30,7 +30,7 @@ from budgets.events import (
     Settled,
     Status,
 )
-from budgets.failure_causes import is_setup
+from budgets.failure_causes import cause_of
 from budgets.ledger import Record
 from budgets.plan import Calibration, ComparisonName, Configuration, Plan
 from budgets.stats import total
@@ -367,7 +367,8 @@ def _settled(state: RunState, event: Settled) -> None:
         batch.done_cost += batch.configurations[key[0]].cost_factor
         return
     insort(batch.pending, key)
-    if is_setup(status, event.cause):
+    cause = cause_of(status, event.cause)
+    if cause is not None and cause.whose == "setup":
         if state.setup_failed is None and not event.recovered:
             state.setup_failed = event
     elif status is Status.LOST and last.session == len(state.opened) - 1:

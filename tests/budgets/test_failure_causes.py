@@ -3,7 +3,7 @@
 import pytest
 
 from budgets.events import Status
-from budgets.failure_causes import cause_of, is_setup
+from budgets.failure_causes import cause_of
 
 CUDA = "torch.AcceleratorError: CUDA error: "
 SHARED = (
@@ -76,4 +76,3 @@ def test_whose_a_failure_is(status: str, text: str, whose: str) -> None:
     assert found is not None
     assert found.whose == whose
     assert found.device_failed == (text in ERRORS["infrastructure"])
-    assert is_setup(Status(status), text) == (whose == "setup" and status == "lost")
