@@ -5,25 +5,21 @@ from math import ceil, floor, log
 
 from budgets.plan import Envelope, Phase, Tier
 
-TIERS: dict[tuple[Phase, Tier], Envelope] = {
-    ("phase1", "min"): Envelope(population=8, generations=2, seeds_per_candidate=1),
-    ("phase1", "target"): Envelope(population=12, generations=10, seeds_per_candidate=1),
-    ("phase1", "max"): Envelope(population=16, generations=30, seeds_per_candidate=1),
-    ("phase2", "min"): Envelope(population=12, generations=5, seeds_per_candidate=3),
-    ("phase2", "target"): Envelope(population=16, generations=15, seeds_per_candidate=3),
-    ("phase2", "max"): Envelope(population=24, generations=30, seeds_per_candidate=3),
+_TIERS: dict[tuple[Phase, Tier], tuple[int, int, int, str]] = {
+    ("phase1", "min"): (8, 2, 1, "smoke test: the pipeline is stable, a first best so far"),
+    ("phase1", "target"): (12, 10, 1, "enough evaluations to see an improvement trend"),
+    ("phase1", "max"): (16, 30, 1, "only when stable and clearly improving"),
+    ("phase2", "min"): (12, 5, 3, "whether the phase 1 winner survives several seeds"),
+    ("phase2", "target"): (16, 15, 3, "real optimisation with variance control"),
+    ("phase2", "max"): (24, 30, 3, "only when the correlation is good and the budget allows"),
 }
+"""P, G, S and the intent."""
 
-INTENT: dict[tuple[Phase, Tier], str] = {
-    ("phase1", "min"): "smoke test: the pipeline is stable, a first best so far",
-    ("phase1", "target"): "enough evaluations to see an improvement trend",
-    ("phase1", "max"): "only when stable and clearly improving",
-    ("phase2", "min"): "whether the phase 1 winner survives several seeds",
-    ("phase2", "target"): "real optimisation with variance control",
-    ("phase2", "max"): "only when the correlation is good and the budget allows",
+TIERS = {
+    tier: Envelope(population=population, generations=generations, seeds_per_candidate=seeds)
+    for tier, (population, generations, seeds, _) in _TIERS.items()
 }
-
-_LARGEST_POPULATION: dict[Phase, int] = {"phase1": 16, "phase2": 24}
+INTENT = {tier: intent for tier, (*_, intent) in _TIERS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +70,7 @@ def size(  # noqa: PLR0913 - what sizes depend on
         resolved = _with_population(nominal, population)
         reasons.append(f"P = {population} was asked for")
     elif devices is not None:
-        least, most = smallest_population(dimension), _LARGEST_POPULATION[phase]
+        least, most = smallest_population(dimension), TIERS[phase, "max"].population
         chosen = _population_for(devices, least, most)
         resolved = _with_population(nominal, chosen)
         why = (
