@@ -39,10 +39,10 @@ DECISIONS = dict.fromkeys((*OVERRIDABLE, *_TO_REPAIR), "pause") | {
 
 
 def _fired(
-    rule: str, generation: int, observed: float, limit: float, facts: Facts | None = None
+    rule: str, generation: int, observed: float, limit: float, **facts: float | str
 ) -> Fired:
     own = {"rule": rule, "generation": generation, "decision": DECISIONS[rule]}
-    return Fired.model_validate(own | {"observed": observed, "limit": limit, "facts": facts or {}})
+    return Fired.model_validate(own | {"observed": observed, "limit": limit, "facts": facts})
 
 
 def _place(state: RunState, batch: Batch) -> int:
@@ -96,8 +96,8 @@ def _too_many(
     rate = count / planned if level is None else lowest_rate(count, planned, level)
     if rate <= limits.crash_rate_pause:
         return None
-    facts = Facts(failed=count) if level is None else Facts(failed=count, planned=planned)
-    return _fired(rule, pool[-1].number, rate, limits.crash_rate_pause, facts)
+    facts = {"failed": count} | ({} if level is None else {"planned": planned})
+    return _fired(rule, pool[-1].number, rate, limits.crash_rate_pause, **facts)
 
 
 def paused_by_chance(plan: Plan, rate: float) -> float:
@@ -137,7 +137,7 @@ def setup_failed(state: RunState) -> Fired | None:
     if (end := state.setup_failed) is None:
         return None
     batch, key = state.batch(end), (end.candidate, end.seed)
-    return _fired("setup_failed", _place(state, batch), 1, 0, _evaluation(batch, key))
+    return _fired("setup_failed", _place(state, batch), 1, 0, **_evaluation(batch, key))
 
 
 def infrastructure(state: RunState, batch: Batch) -> Fired | None:
@@ -145,8 +145,8 @@ def infrastructure(state: RunState, batch: Batch) -> Fired | None:
     limit = state.plan.thresholds.attempts_per_session
     for key, losses in batch.losses.items():
         if losses >= limit:
-            facts = _evaluation(batch, key)
-            return _fired("infrastructure", _place(state, batch), losses, limit, facts)
+            place = _place(state, batch)
+            return _fired("infrastructure", place, losses, limit, **_evaluation(batch, key))
     return None
 
 
@@ -180,8 +180,8 @@ def runaway_time(state: RunState, generation: Batch) -> Fired | None:
     most = limits.time_drift_pause
     if calibrated < max(limits.time_drift_floor_seconds, 1e-9) or taken / calibrated <= most:
         return None
-    facts = Facts(seconds=taken, of=of)
-    return _fired("runaway_time", generation.number, taken / calibrated, most, facts)
+    drift = taken / calibrated
+    return _fired("runaway_time", generation.number, drift, most, seconds=taken, of=of)
 
 
 def patience(state: RunState) -> Fired | None:
@@ -206,12 +206,11 @@ def patience(state: RunState) -> Fired | None:
     before, after = median(means[-2 * count : -count]), median(means[-count:])
     size = abs(means[0] if baseline is None else baseline.mean) or 1.0
     gain = state.plan.sign * (before - after) / size
-    overridden = [o.generation for o in state.overridden if o.rule == "patience"]
-    # an override of the latest generation itself is for `_firing` to see
-    waits = any(measured[-count].number <= n < last for n in overridden)
+    overridden = (one.generation for one in state.overridden if one.rule == "patience")
+    waits = max(overridden, default=-1) >= measured[-count].number
     if gain > limits.patience_improve or waits:
         return None
-    return _fired("patience", last, gain, limits.patience_improve, {"generations": count})
+    return _fired("patience", last, gain, limits.patience_improve, generations=count)
 
 
 # What the rules mean for the run
@@ -229,12 +228,11 @@ class Ruling:
 
 def judge(state: RunState) -> Ruling:
     """What the recorded facts allow next. The same ledger always gets the same ruling."""
-    firing = _firing(state)
+    fired = firing(state)
     for decision in ("pause", "stop"):
-        if fired := tuple(one for one in firing if one.decision == decision):
-            return Ruling(decision, fired)
-    is_over = state.concluded is not None or next_action(state) == "over"
-    return Ruling("done" if is_over else "continue")
+        if triggers := tuple(one for one in fired if one.decision == decision):
+            return Ruling(decision, triggers)
+    return Ruling("done" if next_action(state) == "over" else "continue")
 
 
 def ruling_of(state: RunState) -> Ruling:
@@ -249,12 +247,7 @@ def only_ends_the_search(state: RunState, ruling: Ruling) -> bool:
     return ruling.decision == "stop" and is_compared and not search_is_over(state)
 
 
-def held_up_by(state: RunState, rule: str) -> tuple[Fired, ...]:
-    """The firings of that rule which hold the run up."""
-    return tuple(one for one in _firing(state) if one.rule == rule)
-
-
-def _firing(state: RunState) -> list[Fired]:
+def firing(state: RunState) -> list[Fired]:
     """What fires in the run and its latest generation, and is not overridden; not `storage`."""
     if state.decided is not None or state.concluded is not None:
         return []
@@ -305,7 +298,7 @@ def budget(state: RunState) -> Fired | None:
     verdict = left_for_the_verdict(state)
     keep = (own[0] + verdict[0] - last, own[1] + verdict[1] - last)
     refusal = state.accounts.refusal(plan.limits.reserve_ms, keep=keep)
-    return None if refusal is None else _refused(*refusal, state.begun, {})
+    return None if refusal is None else _refused(*refusal, state.begun)
 
 
 def no_room(
@@ -321,10 +314,10 @@ def no_room(
     keep = left_for_the_verdict(state) if is_search else (0.0, 0.0)
     if (refusal := accounts.refusal(reserve_ms, compares=compares, keep=keep)) is None:
         return None
-    facts = Facts(currency=refusal[0].name, comparison=batch.comparison or "")
-    return _refused(*refusal, _place(state, batch), facts)
+    facts = {"currency": refusal[0].name, "comparison": batch.comparison or ""}
+    return _refused(*refusal, _place(state, batch), **facts)
 
 
-def _refused(own: Account, needed: float, generation: int, facts: Facts) -> Fired:
-    facts = Facts(flag=own.flag, unit=own.unit, **facts)
-    return _fired("budget", generation, needed, own.free or 0.0, facts)
+def _refused(own: Account, needed: float, generation: int, **facts: str) -> Fired:
+    free = own.free or 0.0
+    return _fired("budget", generation, needed, free, flag=own.flag, unit=own.unit, **facts)

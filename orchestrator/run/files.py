@@ -18,7 +18,7 @@ from budgets.ledger import (
     take_lock,
 )
 from budgets.plan import Caps, Plan, Window
-from budgets.rules import OVERRIDABLE, held_up_by
+from budgets.rules import OVERRIDABLE, firing
 from budgets.state import ImpossibleEventError, Observer, RunState, apply, fold
 from objectives.files import read_plain, replace
 from orchestrator.plan.resolve import differences, in_short
@@ -113,7 +113,8 @@ def lets_through(state: RunState, rule: str, reason: str) -> tuple[Fired, ...]:
     one generation: if the rule fires again, a person has to look again.
     """
     is_passed = any((one.rule, one.reason) == (rule, reason) for one in state.overridden)
-    if not (triggers := held_up_by(state, rule)) and not is_passed:
+    triggers = tuple(one for one in firing(state) if one.rule == rule)
+    if not triggers and not is_passed:
         raise ValueError(f"--override {rule}: that rule does not hold this run up")
     if triggers and rule not in OVERRIDABLE:
         raise ValueError(
