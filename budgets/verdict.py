@@ -96,17 +96,13 @@ def winner(state: RunState) -> Configuration | None:
     return state.comparisons["finalists"].configurations[min(ranked)[-1]] if ranked else None
 
 
-def best_point(state: RunState, *, compared: bool = False) -> Point | None:
-    """The best point of a search; None before its first generation is complete.
+def best_point(state: RunState) -> Point | None:
+    """The recommendation; after a No-Go the winner of the finalists: only its gain is known.
 
-    After a No-Go a search that goes on from there (phase 2) takes the mean of the distribution,
-    where all scores put it. To use one configuration all the same, take the winner of the
-    finalists, which was `compared`: of no other point is the gain known.
+    None before the first generation is complete.
     """
-    if (point := recommendation(state)) is not None:
-        return point
-    best = winner(state) if compared else None
-    return stood_for(state) if best is None else best.point
+    best = winner(state)
+    return recommendation(state) or (stood_for(state) if best is None else best.point)
 
 
 # Gains, on the seeds on which both have scores

@@ -68,7 +68,7 @@ class Result:
 
         Never those of the best score that was seen, which is selected for its noise.
         """
-        point = best_point(self.run.state, compared=True)
+        point = best_point(self.run.state)
         return self.run.plan.space.decode(point) if point else None
 
     @property

@@ -337,7 +337,7 @@ class Run:
     @cached_property
     def knobs(self) -> tuple[Knob, ...]:
         point = recommendation(self.state)
-        best = best_point(self.state, compared=True) if self.is_search else None
+        best = best_point(self.state) if self.is_search else None
         nothing = [None] * self.plan.space.dimension
         return tuple(
             Knob(

@@ -9,7 +9,7 @@ from pathlib import Path
 from budgets.formatting import PROGRAM
 from budgets.plan import Plan, Source
 from budgets.rules import follows_a_go
-from budgets.verdict import best_point
+from budgets.verdict import recommendation, stood_for
 from objectives import registry
 from orchestrator.config import Config
 from orchestrator.plan.forecast import known_knobs
@@ -38,7 +38,7 @@ def followed(root: Path, config: Config, kind: str) -> Source | None:
             f"another objective (there -> here): {in_short(changed)}. Repeat its file, or its "
             "--objective and --set"
         )
-    if (best := best_point(state)) is None:
+    if (best := recommendation(state) or stood_for(state)) is None:
         raise ValueError(f"{run_id} has told no generation yet: there is nothing to start from")
     knobs, earlier = config.tuned.space.knobs, [knob.name for knob in state.plan.space.knobs]
     taken, shown = dict(zip(earlier, best, strict=True)), known_knobs(root, config.tuned, kind)
