@@ -131,7 +131,7 @@ GainKind = Literal[
 earlier winner's, a control's and a finalist's over the baseline."""
 
 
-def _gains(state: RunState) -> Iterator[tuple[GainKind, str, str, Gain]]:
+def _gains(state: RunState) -> Iterator[tuple[str, str, str, Gain]]:
     """Each gain so far, perhaps on no seed yet: its kind, of what, over what."""
     reference, confirmation = _scores(state, "reference"), state.plan.confirmation
     best, baseline = winner_scores(state), reference.pop(BASELINE, {})
@@ -142,15 +142,12 @@ def _gains(state: RunState) -> Iterator[tuple[GainKind, str, str, Gain]]:
         name = f"winner, {confirmation.long_run.name}"
         yield "long_run", name, BASELINE, _gain(state, own, there)
     for name, own in reference.items():
-        is_earlier = name == INCUMBENT
-        if is_earlier and not (own and state.is_closed("reference")):
-            continue
-        said = "winner of phase 1" if is_earlier else f"{name} (control)"
-        kind: GainKind = "incumbent" if is_earlier else "control"
+        kind, said = "control", f"{name} (control)"
+        if name == INCUMBENT:
+            kind, said = "incumbent", "winner of phase 1"
         yield kind, said, BASELINE, _gain(state, own, baseline)
         if best.keys() & own.keys():
-            kind = "over_incumbent" if is_earlier else "over_control"
-            yield kind, "winner", said, _gain(state, best, own)
+            yield f"over_{kind}", "winner", said, _gain(state, best, own)
     for name, own in _scores(state, "finalists").items():
         yield "finalist", f"{name} (picking seeds)", BASELINE, _gain(state, own, baseline)
 
@@ -307,7 +304,7 @@ def decide(state: RunState) -> tuple[tuple[Fired, ...], Decided]:
         if not judged["sanity"].met:
             no_go = "pathological"
     elif not own.is_shown:
-        no_go, fired = "below_noise", (_stop(state, own.mean, own.upper or 0.0, found.seemed),)
+        no_go, fired = "below_noise", (_stop(state, own, found.seemed),)
     else:
         no_go = "too_small"
     is_go = no_go is None  # without a Go the winner may have won by chance
@@ -321,18 +318,19 @@ def decide(state: RunState) -> tuple[tuple[Fired, ...], Decided]:
     )
 
 
-def _stop(state: RunState, mean: float, upper: float, seemed: float | None) -> Fired:
+def _stop(state: RunState, own: Gain, seemed: float | None) -> Fired:
     """`seed_luck` where the best score seemed better than chance and fresh seeds allow, or `flat`.
 
-    `mean` and `upper` are the winner's gain on fresh seeds and its upper bound.
+    `own` is the winner's gain on fresh seeds.
     """
-    limits, rule, number = state.plan.thresholds, "flat", state.begun - 1
+    limits, upper = state.plan.thresholds, own.upper or 0.0
     most = max(limits.go_gain, upper, _gain_by_chance(state, limits.go_level) or 0.0)
-    observed, limit, facts = mean, limits.go_gain, Facts(evaluations=state.accounts.evaluations)
+    facts: Facts = {"evaluations": state.accounts.evaluations}
+    found = {"rule": "flat", "observed": own.mean, "limit": limits.go_gain, "facts": facts}
     if seemed is not None and seemed >= most:
-        rule, observed, limit, facts = "seed_luck", seemed, most, Facts(upper=upper)
-    own = {"rule": rule, "generation": number, "observed": observed, "limit": limit}
-    return Fired.model_validate(own | {"decision": "stop", "facts": facts})
+        facts = {"upper": upper}
+        found = {"rule": "seed_luck", "observed": seemed, "limit": most, "facts": facts}
+    return Fired.model_validate(found | {"decision": "stop", "generation": state.begun - 1})
 
 
 def title(grade: Grade, no_go: NoGo | None) -> str:
