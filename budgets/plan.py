@@ -238,10 +238,6 @@ class Confirmation(PlanPart):
             sizes["long_run"] = (pairs, pairs * self.long_run.cost_factor)
         return sizes
 
-    @property
-    def evaluations(self) -> int:
-        return sum(count for count, _ in self.sizes().values())
-
 
 class Condition(Configuration):
     """One of the configurations that a campaign compares; its name is fit for a file."""
@@ -328,8 +324,14 @@ class Plan(PlanPart):
         return 1 if self.direction == "minimize" else -1
 
     @property
+    def comparisons(self) -> dict[ComparisonName, tuple[int, float]]:
+        """Each comparison's evaluations, at most, and their cost in evaluations of the search."""
+        if self.proxy is not None:
+            count = self.resolved.evaluations
+            return {"proxy": (count, count * self.proxy.cost_factor)}
+        return {} if self.confirmation is None else self.confirmation.sizes()
+
+    @property
     def comparison_evaluations(self) -> int:
         """Evaluations planned beside E, at most."""
-        confirmation = 0 if self.confirmation is None else self.confirmation.evaluations
-        proxy = 0 if self.proxy is None else self.resolved.evaluations
-        return confirmation + proxy
+        return sum(count for count, _ in self.comparisons.values())

@@ -293,8 +293,7 @@ def budget(state: RunState) -> Fired | None:
     if state.current is not None or calibration is None or search_is_over(state):
         return None
     count, last = plan.resolved.per_generation, calibration.median_seconds / 3600
-    costs = [1.0] if plan.proxy is None else [1.0, plan.proxy.cost_factor]
-    own = expected([(count, count * c) for c in costs], calibration, plan.devices.count)
+    own = expected([(count, count)], calibration, plan.devices.count)
     verdict = left_for_the_verdict(state)
     keep = (own[0] + verdict[0] - last, own[1] + verdict[1] - last)
     refusal = state.accounts.refusal(plan.limits.reserve_ms, keep=keep)
@@ -306,12 +305,11 @@ def no_room(
 ) -> Fired | None:
     """The stop because an attempt at the candidate may not start, by the `accounts` of a moment.
 
-    The search leaves free what the comparisons are expected to take.
+    Generations leave free what the comparisons are expected to take.
     """
     accounts, compares = accounts or state.accounts, batch.comparison is not None
     reserve_ms = state.plan.limits.stretched(batch.configurations[candidate].cost_factor).reserve_ms
-    is_search = not compares and state.plan.search is not None
-    keep = left_for_the_verdict(state) if is_search else (0.0, 0.0)
+    keep = (0.0, 0.0) if compares else left_for_the_verdict(state)
     if (refusal := accounts.refusal(reserve_ms, compares=compares, keep=keep)) is None:
         return None
     facts = {"currency": refusal[0].name, "comparison": batch.comparison or ""}

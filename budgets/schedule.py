@@ -133,10 +133,7 @@ def left_for_the_verdict(state: RunState) -> Hours:
 
 def left_to_compare(state: RunState) -> list[Work]:
     """Each comparison's unsettled evaluations."""
-    confirmation = state.plan.confirmation
-    if confirmation is None or state.decided is not None:
-        return []
-    left = confirmation.sizes()
+    left = {} if state.decided is not None else state.plan.comparisons
     for name in left.keys() & state.comparisons.keys():
         left[name] = _left_of(state.comparisons[name])
     return [one for one in left.values() if one[0]]

@@ -221,8 +221,8 @@ def work_of(plan: Plan) -> dict[str, tuple[float, ...]]:
     if plan.campaign is not None:  # all conditions on a seed, then the next seed
         lengths = tuple(condition.cost_factor for condition in plan.campaign.conditions)
         work["generation"] = lengths * plan.resolved.seeds_per_candidate
-    sizes = {} if plan.confirmation is None else plan.confirmation.sizes()
-    return {**work, **{name: (cost / n,) * n for name, (n, cost) in sizes.items() if n}}
+    sizes = plan.comparisons.items()
+    return {**work, **{name: (cost / n,) * n for name, (n, cost) in sizes if n}}
 
 
 Simulated = tuple[float, float, float]

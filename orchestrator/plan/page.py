@@ -230,7 +230,7 @@ def _tiers(tiers: Sequence[TierPage]) -> list[str]:
     is_priced, rows = bool(tiers[0].plan.price_per_device_hour), []
     for tier in tiers:
         wanted, shape, took = tier.plan.confirmation, tier.plan.resolved, tier.forecast
-        sizes = {} if wanted is None else wanted.sizes()
+        sizes = tier.plan.comparisons
         beside = sum(count for name, (count, _) in sizes.items() if name != "long_run")
         times, gain = ["?"] * (3 + is_priced), tier.detectable_gain
         if took is not None:

@@ -18,7 +18,7 @@ from budgets.measurements import (
 )
 from budgets.plan import Calibration, Caps, Envelope
 from budgets.rules import judge
-from budgets.schedule import blocking_batches, next_action, open_batches
+from budgets.schedule import blocking_batches, next_action, open_batches, pace
 from objectives.api import Variant
 from orchestrator.plan.comparisons import short_evaluations
 from tests.budgets.conftest import Outcome, Story, make_story, reserved, sample, settled
@@ -216,6 +216,7 @@ def test_short_evaluations_follow_the_full_ones() -> None:
     evaluate(story, RISING, short=False)
     assert blocking_batches(state) == [batch]
     assert judge(state).decision == "continue"
+    assert pace(state).progress == pytest.approx(8 / (8 + 8 / 4))
     evaluate(story, RISING, short=True)
     assert blocking_batches(state) == []
     assert judge(state).decision == "done"
