@@ -77,6 +77,7 @@ ANYWHERE = {
 IN_ITS_OWN_PROCESS = {
     "subprocess.Popen(['sleep', '99'], start_new_session=True).pid": ["ok"],
     "os._exit(0)": ["error"],
+    "os.fork() and os.waitpid(-1, 0) and os._exit(3)": ["error"] * 2,  # its copy has a score
     "send(signal.SIGSEGV, os.getpid())": ["error"] * 2,  # perhaps the machine's doing: once more
     "shutil.rmtree(Path.cwd())": ["error"],
     "time.sleep(1000)": ["timeout"],

@@ -34,8 +34,10 @@ def test_a_rule_pauses_until_it_is_overridden(
     assert first[1:3] + first[4:] == (1, "pause", 0.1)
     assert first.observed in {2 / 8, 3 / 8}  # one more was in flight
     search()
-    assert product.books("run").results == paused.results, "what is paused pays for nothing"
+    again = product.books("run")
+    assert again.results == paused.results, "what is paused pays for nothing"
     search(f"{OVERRIDE} patience", code=2)  # which has not fired
+    assert product.books("run").lines == again.lines, "what is refused is not recorded"
     for rule in rules:
         search(f"{OVERRIDE} {rule}", code=0 if rule == rules[-1] else 3)
     books = product.books("run")

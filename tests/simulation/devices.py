@@ -363,6 +363,7 @@ class SimulatedExecutor:
         if rng.random() < 0.3:
             one.ends = one.seen_at
             one.outcome = one.outcome.model_copy(update={"seconds": one.ends - one.began})
+        one.deliveries.append((one.seen_at, poisoned(one.outcome)))
         if rng.random() < self._rates.permanent:
             one.device.gone_at, one.device.back_at = deadline, inf
 
