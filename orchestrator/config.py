@@ -74,11 +74,11 @@ class Search(Table):
     tier: Tier | None = key(None, "Size of the search.", "-")  # no search begins without it
     run_id: RunId | None = key(None, "The run's name.", "-", "ID")
     seed: PositiveSeed = key(1, "Seed of the candidates; default: 1.", "-", "SEED")
-    method: SearchMethod = key("guided", "guided, or plain: CMA-ES as pycma has it.")
+    method: SearchMethod = key("guided", "guided, or plain: unchanged pycma.")
     # with a smaller step, rounding decides which points of a generation differ
     sigma0: float | None = key(None, "First step, as a share of the ranges.", ge=1e-6, le=0.3)
     population: int | None = key(None, "Candidates a generation; default: 2 x devices.")
-    generations: Count | None = key(None, "At most so many; default: what the tier pays for.")
+    generations: Count | None = key(None, "At most; default: what the tier pays for.")
     seeds_per_candidate: int | None = key(None, "Default: the tier's.", ge=1, le=MOST_SEEDS)
     follows: str | None = key(None, "The phase 1 whose Go it follows.", "--from", "RUN")
     variant: VariantName | None = key(None, "More seeds, or more knobs.", "-")
@@ -92,7 +92,7 @@ class Budget(Table):
     max_device_hours: Amount | None = key(None, "Hours of device time.", "-", "HOURS")
     max_hours: Amount | None = key(None, "Hours of wall clock, over all sessions.", "-", "HOURS")
     max_cost: Amount | None = key(None, "Cost, at budget.price_per_device_hour.", "-", "MONEY")
-    window: str | None = key(None, "Within 12h, or by 2026-11-27T18:00.", "-", "TIME")
+    window: str | None = key(None, "In 12h, or by 2026-11-27T18:00; less 30m.", "-", "TIME")
     safety_margin: str = key("30m", "Part of the window kept for the last report and clean-up.")
     price_per_device_hour: float = key(0.0, "For max_cost and reports.", ge=0, le=LARGEST)
 
@@ -106,7 +106,7 @@ class Evaluation(Table):
         None, "Kill one without output, heartbeat or CPU time for longer; default: 120."
     )
     assume_eval_seconds: Amount | None = key(
-        None, "An evaluation's time, if none was measured.", "-", "SECONDS"
+        None, "Assume this instead of a calibration.", "-", "SECONDS"
     )
 
 
@@ -130,7 +130,7 @@ class Backend(Table):
     device: Literal["auto", "cpu", "cuda"] = key(
         "auto", "auto (default), cpu or cuda.", "-", "NAME"
     )
-    workers: Count | None = key(None, "At once; default: the GPUs, or the CPUs.", "-", "N")
+    workers: Count | None = key(None, "Evaluations at once; default: GPUs or CPUs.", "-", "N")
     threads: Count | None = key(None, "CPU threads of an evaluation.")
     drain_seconds: float | None = key(None, "Time to end after a signal.", ge=0, le=LARGEST)
     max_concurrent: Annotated[int, Field(ge=1, le=512)] | None = key(

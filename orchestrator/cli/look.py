@@ -33,9 +33,9 @@ def status(
     typed: Typed,
     watch: bool = switch("--watch", "Follow the run until it is over; Ctrl-C ends the watching."),
 ) -> Answer | None:
-    """Show how a run stands: without RUN the latest, and a line for each run.
+    """Show how RUN stands, or of a directory of runs a line for each. Writes nothing.
 
-    Where RUN is a directory of runs: a line for each of them. Writes nothing.
+    Without RUN: how the latest stands, and a line for each run.
     """
     place = typed.root if typed.run is None else Path(typed.run)
     rows = [] if watch or os.path.lexists(place / LEDGER) else list(_rows(place))
@@ -135,7 +135,7 @@ def report(
 def best(
     typed: Typed,
     form: Literal["toml", "flags"] | None = Option(
-        None, "--as", help="A configuration with this baseline, or arguments of what is tuned."
+        None, "--as", help="A file with this baseline, or arguments of your program."
     ),
 ) -> Answer:
     """Show the configuration that a search recommends, after a No-Go the baseline."""

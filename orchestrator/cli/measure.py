@@ -46,7 +46,7 @@ def _without_caps(typed: Typed) -> Config:
 def calibrate(
     typed: Typed,
     seeds: int = _seeds(1, CALIBRATION_SEEDS),
-    again: bool = switch("--again", "Measure again, although there is a measurement."),
+    again: bool = switch("--again", "Measure again, also what was measured before."),
 ) -> None:
     """Measure the baseline: time, memory, FLOPs, noise. Writes a run, RUNS_DIR/calibration/ID."""
     config, overrides = _without_caps(typed), typed.overrides
@@ -76,7 +76,7 @@ def proxy(
         help="Points to compare.",
     ),
 ) -> None:
-    """Compare rankings by whole and by shorter evaluations. Writes a run, RUNS_DIR/check/ID."""
+    """Compare the rankings by full and by shorter evaluations. Writes a run, RUNS_DIR/check/ID."""
     config = typed.config
     _check(typed, check_commands.proxy_check(config, config.search.proxy or PROXY, candidates))
 

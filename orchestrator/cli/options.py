@@ -45,9 +45,9 @@ SHARED: dict[str, tuple[Any, Any]] = {
     ),
     "override": (
         WORDS,
-        Option(None, "--override", metavar="RULE", help="Pass this rule; repeatable."),
+        Option(None, "--override", metavar="RULE", help="Continue despite this rule. Repeatable."),
     ),
-    "reason": (WORD, Option(None, "--reason", metavar="TEXT", help="Why; goes on record.")),
+    "reason": (WORD, Option(None, "--reason", metavar="TEXT", help="Why; it is recorded.")),
     "as_json": (bool, switch("--json", "Print one JSON document.")),
 }
 """Type and declaration of options that several commands take, by the names in `app.COMMANDS`."""

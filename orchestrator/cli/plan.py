@@ -37,7 +37,7 @@ Template = Literal["smoke", "phase1", "phase2", "campaign", "factorial"]
 def init(
     typed: Typed,
     template: Template = Option(..., "--template", help="What the file describes."),
-    out: Path | None = Option(None, "--out", metavar="FILE", help="A file that is not there yet."),
+    out: Path | None = Option(None, "--out", metavar="FILE", help="A new file."),
 ) -> Answer:
     """Print a commented configuration file to begin with, or write it to --out."""
     text = (files("orchestrator.cli") / "templates.toml").read_text(encoding="utf-8")
@@ -98,9 +98,9 @@ def _rows(config: Config, values: Mapping[str, Any]) -> Iterator[tuple[str, ...]
 
 def plan(
     typed: Typed,
-    count: int | None = Option(None, "--devices", metavar="N", min=1, help="On so many devices."),
-    verbose: bool = switch("--verbose", "And the whole checklist."),
-    fit: bool = switch("--fit", "What fits into --window."),
+    count: int | None = Option(None, "--devices", metavar="N", min=1, help="Plan for N devices."),
+    verbose: bool = switch("--verbose", "Show the whole checklist."),
+    fit: bool = switch("--fit", "Show what fits into --window."),
 ) -> Answer:
     """Plan a search, of each tier where none is named, or a campaign. Writes nothing."""
     config = typed.request

@@ -28,10 +28,10 @@ PORT = 8321
 def verify(
     typed: Typed,
     salvage: Path | None = Option(
-        None, "--salvage", metavar="DIR", help="Copy what is whole of a damaged ledger to DIR."
+        None, "--salvage", metavar="DIR", help="Copy the records before the damage to DIR."
     ),
 ) -> Answer:
-    """Replay a run from its ledger and name the first divergence. Writes nothing but --salvage."""
+    """Replay a run from its ledger; name the first divergence. Only --salvage writes."""
     directory = typed.directory()
     if salvage is not None:
         return _salvage(directory, salvage)
@@ -66,7 +66,7 @@ def _salvage(source: Path, out: Path) -> Answer:
 def amend(
     typed: Typed, run: str = Argument(..., metavar="RUN", help="Run id or directory.")
 ) -> Answer:
-    """Change the caps of a run, on record: one that is not running. Its next session keeps them."""
+    """Change the caps of a run that is not running, on record. Then repeat the run's command."""
     from orchestrator.look import text
     from orchestrator.look.answer import answer
     from orchestrator.look.json_documents import document as document_of
@@ -90,7 +90,7 @@ def amend(
 
 
 def table(typed: Typed) -> Answer:
-    """Print every evaluation as a row of CSV: place, status, score, cost, knobs, metrics."""
+    """Print every evaluation as a row of CSV: status, score, cost, knobs, metrics."""
     from orchestrator.records.tables import export_rows, to_csv
 
     rows = export_rows(load_state(typed.directory()))
@@ -99,7 +99,7 @@ def table(typed: Typed) -> Answer:
 
 def optuna(
     typed: Typed,
-    out: Path = Option(..., "--out", metavar="FILE", help="A file that is not there yet."),
+    out: Path = Option(..., "--out", metavar="FILE", help="A new file."),
 ) -> Answer:
     """Write a search as an Optuna study: a trial per candidate, for optuna-dashboard."""
     from orchestrator.look.json_documents import BEST_TRIAL, as_study
@@ -119,7 +119,7 @@ def slurm(
     out: Path | None = Option(None, "--out", metavar="DIR", help="Default: the campaign's name."),
     write: bool = switch("--write", "Create it; without: only show it."),
 ) -> Answer:
-    """Make jobs of the runs of FILE, and a script that submits them; --write writes them."""
+    """Show SLURM jobs of FILE's runs, and a script that submits them; --write writes them."""
     from orchestrator import slurm as jobs  # imports numpy
 
     config = typed.config
@@ -139,7 +139,7 @@ def serve(
     place: str | None = Argument(None, metavar="RUN|DIR", help="A run, or a directory of runs."),
     port: int = Option(PORT, "--port", metavar="N", min=0, max=65535, help="0: one that is free."),
 ) -> None:
-    """Show runs in a browser of this machine, live ones as they go on. Writes nothing."""
+    """Show runs in a browser on this machine, updated while they run. Writes nothing."""
     from orchestrator.look import serve as serving  # imports uvicorn
 
     is_directory = place is None or os.path.isdir(place)
@@ -166,7 +166,7 @@ def track(
     to: list[str] = Option(..., metavar="NAME", help="tensorboard, wandb or mlflow. Repeatable."),
     watch: bool = switch("--watch", "Follow a run until it is over."),
 ) -> Answer:
-    """Send a run, finished or running, to trackers. Replaces what its trackers/ has of them."""
+    """Log a run, finished or running, to files in its trackers/. Replaces earlier ones."""
     from orchestrator.look.track import SINKS, follow
 
     names = [name for name in SINKS if name in to]
