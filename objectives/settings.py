@@ -82,7 +82,7 @@ def fault_in_words(fault: ErrorDetails, place: str) -> str:
     if not fault["loc"]:
         return message
     if fault["type"] == "missing":
-        return f"{place}: it has to be given"
+        return f"{place}: missing; set it in a file or with --set"
     if fault["type"] in {"int_type", "float_type"}:
         message = "expected a whole number" if fault["type"] == "int_type" else "expected a number"
     if fault["type"] in {"tuple_type", "list_type"}:

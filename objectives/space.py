@@ -165,8 +165,8 @@ class SearchSpace(BaseModel):
         """Return the knobs in their order. Raises ValueError, naming an impossible one."""
         if not knobs:
             raise ValueError(
-                "knobs: expected at least one to search, such as "
-                'lr = { kind = "log10", min = 1e-4, max = 0.1, baseline = 0.003 }'
+                "knobs: expected at least one to search, in a file under [training]: "
+                'knobs.lr = { kind = "log10", min = 1e-4, max = 0.1, baseline = 0.003 }'
             )
         return cls(knobs=tuple(knob.named(name) for name, knob in knobs.items()))
 
