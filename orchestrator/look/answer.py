@@ -40,7 +40,7 @@ KEPT = (
     *("--device=", "--workers=", "--runs-dir="),
 )
 LEFT = ("--set=search.", "--set=evaluation.seed=")
-"""How options begin that another command on the same objective takes over, and does not."""
+"""Beginnings of options that a proposed command keeps, and of those among them that it drops."""
 
 COMMANDS = (
     *("phase1", "phase2", "run", "calibrate", "check"),
@@ -68,7 +68,7 @@ def _answer(run: Run, title: str, mood: Mood, step: Step, sentence: str, **said:
     sure = "Not at all."
     if run.is_search:
         sure += " A search's own scores do not show a gain; only scores on fresh seeds do."
-    found = f"Not known before all of it is over. {text.scores(run)}".rstrip()
+    found = f"Not known until the run is over. {text.scores(run)}".rstrip()
     if not run.counts.ok:
         found = "Nothing: no evaluation has a score."
     cost = f"{'; '.join([text.counts(run), *text.balances(run)])}."
@@ -108,7 +108,7 @@ def _way_on(run: Run) -> Step:
         more = f'{command("amend", named(run))} {flag} MORE --reason "WHY"'
         return f"To spend more, raise the cap, then {AGAIN}:", more, *again
     if "baseline_failed" in rules:
-        return "It cannot go on: fix what is named above, then start another.", look
+        return "It cannot continue: fix the cause named above, then start another run.", look
     if rules and set(rules) <= set(OVERRIDABLE):
         options = "".join(f" --override {rule}" for rule in rules) + ' --reason "WHY"'
         said = f"Look into it first. To go on anyway, {AGAIN} with{options}:"
@@ -318,7 +318,7 @@ def beginning(run: Run) -> tuple[str, ...]:
 
 
 def _of_objective(run: Run, *words: str) -> tuple[str, ...]:
-    """Return another command for what the last one on record tunes, on its devices.
+    """Return another command with the objective and the devices of the last one on record.
 
     Empty without one, as after a search in Python: there another call follows.
     """

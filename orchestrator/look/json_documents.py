@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
 SCHEMA = 1
-"""Raised when a key goes, or changes its meaning."""
+"""Raised when a key is removed, or changes its meaning."""
 
 plain_values = to_jsonable_python
 

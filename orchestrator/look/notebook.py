@@ -64,7 +64,7 @@ class Result:
 
     @property
     def best(self) -> dict[str, float] | None:
-        """The knobs of the best there is: what is recommended, or was compared before a No-Go.
+        """The recommended knobs; after a No-Go those of the candidate that was compared.
 
         Never those of the best score that was seen, which is selected for its noise.
         """

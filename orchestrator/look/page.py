@@ -46,7 +46,7 @@ class Answer:
     sure: str = ""
     cost: str = ""
     next: str = ""  # what to do now
-    commands: tuple[str, ...] = ()  # that do it, to copy
+    commands: tuple[str, ...] = ()  # the commands for it, to copy
     mood: Mood = "open"
 
     @property

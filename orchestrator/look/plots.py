@@ -262,8 +262,8 @@ def _scores(run: Run, canvas: Any) -> Texts | None:
     for each in right:
         _fresh(each, fresh)
     return "Score over generations", (
-        "A search that finds something leaves the noise and gets beyond the best by chance, "
-        "expected of as many candidates equal to the baseline. Only means on fresh seeds say how "
+        "A search that finds something leaves the band of the noise and passes the best by chance, "
+        "which the same number of baselines would reach. Only means on fresh seeds show how "
         "good a configuration is (right, 95 % interval; the winner is a diamond). Far outliers "
         "lie beyond the edge."
     )
@@ -321,8 +321,8 @@ def _paths(run: Run, canvas: Any) -> Texts | None:
         _series(axes, x, [one.mean[place] for one in told], "mean point")
     return "Path of each knob", (
         "Over the generations; the line is the mean of the search distribution. Where evaluations "
-        "close in on a value away from the baseline, something is found; where they stay "
-        f"scattered, it is not. At most {MOST_KNOBS} knobs are drawn, those that moved most."
+        "concentrate away from the baseline, the search prefers that value; where they stay "
+        f"scattered, it prefers none. At most {MOST_KNOBS} knobs are drawn, those that moved most."
     )
 
 
@@ -465,8 +465,8 @@ def _losses(run: Run, canvas: Any) -> Texts | None:
     every = [loss for _, losses in own.values() for loss in losses]
     axes.set(xlabel="step", ylabel="loss", ylim=_limits(every))
     return "Loss curves", (
-        "A lead that shrinks towards the end would be lost with more training: look whether the "
-        "curves still part where they end."
+        "A lead that shrinks towards the end would be lost with more training: check whether "
+        "the curves still move apart at their end."
     )
 
 

@@ -26,7 +26,7 @@ from orchestrator.records.tables import export_rows, metrics_lines, to_csv
 from orchestrator.run.loop import Moment
 from orchestrator.run.session import system_clock
 
-EVERY_SECONDS = 5.0  # at most so often the files about the whole run are written
+EVERY_SECONDS = 5.0  # shortest time between two writes of the files about the whole run
 
 
 @dataclass
@@ -37,9 +37,9 @@ class ReportFiles:
     _due: float = -inf
 
     def write(self, directory: Path, state: RunState, moment: Moment) -> None:
-        """Write what the moment asks for. A session that begins writes every file again.
+        """Write the files that are due. A session that begins writes every file again:
 
-        A kill may have come before an earlier session wrote the last ones.
+        an earlier one may have been killed before it wrote the last ones.
         """
         if moment == "begun":
             rebuild(directory, self.clock.now())

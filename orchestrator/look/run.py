@@ -115,7 +115,7 @@ class FailureKind(Frozen):
 
 @dataclass(eq=False)
 class Run:
-    """A run at a moment."""
+    """A run at one moment."""
 
     state: RunState
     now: datetime

@@ -1,4 +1,4 @@
-"""Runs as pages in a browser on this machine: a list, and a page for each run that keeps up.
+"""Runs as pages in a browser on this machine: a list, and for each run a page that is updated.
 
 Requests are answered one after the other, and nothing is written. An address names a run by a hash
 of its directory, which is looked up among those found: no path is made from a request.
@@ -78,7 +78,7 @@ class Site:
         self._sections: tuple[object, Markup] = (None, Markup())  # of the last run: plots are slow
 
     def entries(self) -> list[Entry]:
-        """Return the runs: those that go on first, then the latest."""
+        """Return the runs: those in progress first, then the latest."""
         found = map(self._read, runs_below(self.root))
         return sorted(found, key=lambda one: (one.progress is not None, one.changed), reverse=True)
 
@@ -143,7 +143,7 @@ def _refused(_: Request, error: Exception) -> Response:
 
 
 class _Server(uvicorn.Server):
-    """Ends at once, even while it makes a page: it writes nothing that could be half done."""
+    """Ends at once, even while it makes a page: it writes no file."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - its name
         os._exit(0 if sig == signal.SIGINT else 128 + sig)  # an exception becomes a status 500

@@ -1,7 +1,7 @@
 """A run on a terminal: rows of `status`, a line for each record, and the live picture.
 
 As a program of its own, which `cli/run.py` starts, this module keeps the picture below what a
-command prints. It only reads the ledger: nothing that happens to it, or to the terminal, holds up
+command prints. It only reads the ledger: nothing that happens to it, or to the terminal, delays
 an evaluation.
 """
 

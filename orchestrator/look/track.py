@@ -1,8 +1,8 @@
-"""Experiment trackers are fed a run's ledger by the command `track RUN --to NAME [--watch]`.
+"""Send a run's ledger to experiment trackers: the command `track RUN --to NAME [--watch]`.
 
 That command is a process of its own: a tracker's library that hangs, leaks or crashes ends nothing
-else. The run calls no tracker. What a tracker has of the run, below its `trackers/NAME`, is deleted
-and made again from the first record.
+else. The run calls no tracker. The tracker's files, in the run's `trackers/NAME`, are deleted and
+written again from the first record.
 """
 
 import math
@@ -161,13 +161,13 @@ def follow(
     def call(name: str, method: Callable[..., Any], *values: Any, **more: Any) -> Any:
         try:
             return method(*values, **more)
-        except (Exception, SystemExit) as error:  # a library raises what it likes
+        except (Exception, SystemExit) as error:  # a library may raise anything
             sinks.pop(name, None)
             errors[name] = one_line(redacted(f"{type(error).__name__}: {error}", os.environ))
             again = command("track", str(run), "--to", name)
             say(f"Tracker {name} failed: {errors[name]}. The run is not touched; later: {again}")
 
-    # no library prints between the lines of the command, stays elsewhere, or asks the user
+    # keeps libraries from printing to stdout, changing the directory for good, and asking the user
     with redirect_stdout(sys.stderr), chdir(run), Path(os.devnull).open() as sys.stdin:
         for name in names:
             if (directory := call(name, _emptied, run / "trackers" / name)) is not None:
