@@ -1,1 +1,1 @@
-"""What a session carries out: points on seeds in one ledger, or a search that proposes its own."""
+"""What a session carries out: given points on seeds in one ledger, or a search."""

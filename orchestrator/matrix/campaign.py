@@ -42,7 +42,7 @@ def campaign_name(config: Config) -> str:
 
 
 def campaign_from(config: Config) -> CampaignPlan:
-    """Return the plan's part of a campaign: each condition as the objective reads it.
+    """Return a campaign as part of a plan: each condition as the objective reads it.
 
     One equal to a control is that control. Raises ValueError, naming the condition.
     """

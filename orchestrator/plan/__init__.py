@@ -1,1 +1,1 @@
-"""From what was asked to what is agreed, and what that is expected to take."""
+"""From a configuration to the frozen plan of a run, and the forecast of a plan."""

@@ -39,7 +39,7 @@ def available(config: Config, now: datetime) -> float:
     window_of(config.budget, now)  # which may be over
     hours = [own for own in hours_allowed(caps_for(config, 1), now).values() if own is not None]
     if not hours:
-        raise ValueError("--fit: into what? Give --window 12h, a moment, or --max-hours")
+        raise ValueError("--fit: needs a limit: --window 12h, a moment, or --max-hours")
     return min(hours)
 
 
@@ -49,7 +49,7 @@ class Choice:
 
     what: str
     changes: Values  # of the configuration by dotted key, and of the objective's settings
-    losses: tuple[str, ...]  # of quality, in words
+    losses: tuple[str, ...]  # what is lost in quality, in words
     plan: Plan
     forecast: Forecast
     fits: bool
@@ -116,7 +116,7 @@ class Wanted:
         def of(generations: int) -> Choice:
             fewer = {**changes, "search.generations": generations}
             said = ", ".join(filter(None, (what, f"{generations} of {most} generations")))
-            return self.choice(said, fewer, *losses, "the search goes less far")
+            return self.choice(said, fewer, *losses, "the search ends earlier")
 
         numbers = range(2, most)
         too_many = bisect_right(numbers, 0, key=lambda number: not of(number).fits)
@@ -147,7 +147,7 @@ def best(found: Sequence[Choice]) -> Choice | None:
 
 
 def _ways(plan: Plan, *, fits: bool) -> Iterator[tuple[Any, ...]]:
-    """Yield name, changes and loss of less than the plan; where it `fits`, of more."""
+    """Yield name, changes and loss of smaller searches; where the plan `fits`, of larger ones."""
     tiers, seeds = get_args(Tier), plan.resolved.seeds_per_candidate
     place = tiers.index(plan.tier)
     if fits:

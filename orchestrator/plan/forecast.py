@@ -105,7 +105,7 @@ def times_here(
 def _prior(
     state: RunState, objective: Objective, devices: Devices
 ) -> tuple[tuple[float, ...], Times] | None:
-    """Return how far that calibration is from what is asked, and times scaled from it, if possible.
+    """Return how different that calibration is, and times scaled from it where that is possible.
 
     The same objective is nearest, then as many devices, then the nearest FLOPs, then the newest.
     """

@@ -1,4 +1,4 @@
-"""The page of a plan: ten lines on each tier, its checklist, or all that they rest on.
+"""The page of a plan: ten lines on each tier, its checklist, or every detail.
 
 Without side effects.
 """
@@ -245,7 +245,7 @@ def _tiers(tiers: Sequence[TierPage]) -> list[str]:
 
 
 def _answers(tiers: Sequence[TierPage], *, in_full: bool) -> list[str]:
-    """The checklist, tier by tier where they differ; in short without what is in order."""
+    """The checklist, tier by tier where they differ; without `in_full` only what does not pass."""
     lines = []
     for items in zip(*(tier.checklist for tier in tiers), strict=True):
         verdicts, whys = [item.verdict for item in items], [item.why for item in items]
@@ -256,7 +256,7 @@ def _answers(tiers: Sequence[TierPage], *, in_full: bool) -> list[str]:
                 " / ".join(said if len({*said}) > 1 else said[:1]) for said in (verdicts, whys)
             )
             lines.append(f"- **{verdict}**: {items[0].question} {plain(why)}.")
-    return lines or ["Nothing speaks against beginning."]
+    return lines or ["Every check passes."]
 
 
 def _planned(tier: TierPage) -> str:
@@ -281,7 +281,7 @@ def times_in_short(times: Times) -> str:
     if (calibration := times.calibration) is None:
         return (
             f"Not calibrated here, so no times. Measure with `{PROGRAM} calibrate` and the same "
-            "--objective and --set, or say `--assume-eval-seconds X`."
+            "--objective and --set, or give `--assume-eval-seconds X`."
         )
     if times.prior is not None:
         return (

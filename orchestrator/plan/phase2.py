@@ -101,7 +101,7 @@ def _verdict(source: Source) -> str:
 def objections(source: Source) -> dict[str, str]:
     """Return what speaks against following that run, by rule."""
     return {
-        one.rule: f"{objection(source, one.rule)}. To begin all the same: --override {one.rule} "
+        one.rule: f"{objection(source, one.rule)}. To begin anyway: --override {one.rule} "
         '--reason "..."'
         for one in follows_a_go(source)
     }

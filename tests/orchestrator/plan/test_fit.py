@@ -146,7 +146,7 @@ def test_the_time_there_is_is_the_tighter_of_window_and_cap() -> None:
     assert available(asking(window=Window(hours=12.0), max_hours=2.0), NOW) == 2.0
     with pytest.raises(ValueError, match="--window: expected a moment more than"):
         available(asking(window=Window(until=NOW, margin_seconds=0)), NOW)
-    with pytest.raises(ValueError, match="--fit: into what"):
+    with pytest.raises(ValueError, match="--fit: needs a limit"):
         available(asking(), NOW)
 
 
