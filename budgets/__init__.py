@@ -1,1 +1,1 @@
-"""What a search promised, what it paid and what that allows: arithmetic on recorded events."""
+"""The plan, the ledger, the accounts and the verdict of a run: arithmetic on recorded events."""

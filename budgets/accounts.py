@@ -52,7 +52,7 @@ class Account(NamedTuple):
 
     @property
     def in_units(self) -> dict[str, str | float | None]:
-        """What JSON documents tell of it."""
+        """Its fields in JSON documents."""
         return {
             "currency": self.name,
             "unit": self.unit,
@@ -74,7 +74,7 @@ class Accounts(NamedTuple):
     began_ms: int = 0  # since 1970, like the next two: a window of hours begins then
     now_ms: int = 0
     session_began_ms: int = 0
-    before_ms: int = 0  # open for the calibration made for this run
+    before_ms: int = 0  # wall clock of the calibration made for this run
     sessions_ms: tuple[int, ...] = ()
     device_ms: int = 0  # spent, with or without a result
     evaluations: int = 0  # of the search, with a result
@@ -121,7 +121,7 @@ class Accounts(NamedTuple):
         return self.before_ms + sum(self.sessions_ms)
 
     def _committed_ms(self, new_ms: int = 0) -> int:
-        """The same once all running attempts, and a new one, have taken their reservations."""
+        """The same once all running attempts, and a new one, have used their whole reservations."""
         ends = list(self.sessions_ms)
         for own in self.holds.values():
             ends[own.session] = max(ends[own.session], own.reserved_ms + own.reserved.reserve_ms)
@@ -141,7 +141,7 @@ class Accounts(NamedTuple):
         return next(slot for slot in count() if slot not in taken)
 
     def tick(self, elapsed_ms: int, at_ms: int = 0, *, opens: bool = False) -> "Accounts":
-        """At least that late on both clocks, which never run backwards; in a new session or not."""
+        """The accounts at a later moment; a session may begin. Neither clock runs backwards."""
         sessions_ms, began_ms, now_ms = self.sessions_ms, self.session_began_ms, self.now_ms
         if opens:
             sessions_ms, began_ms = (*sessions_ms, 0), max(now_ms, at_ms)
@@ -186,7 +186,7 @@ class Accounts(NamedTuple):
         """Replace the attempt's reservation by what was measured.
 
         A lost attempt costs its device time but no evaluation. One of an earlier session also
-        proves how long that session was open at least.
+        shows for how long, at least, that session was open.
         """
         holds, sessions_ms = dict(self.holds), list(self.sessions_ms)
         own = holds.pop(end.key)

@@ -1,8 +1,8 @@
 """Who caused a failure: the configuration, the machine, or the setup, which a person must repair.
 
 Decided by what was observed (a loss, a signal, an exit without an exception) and by the types of
-exceptions. Words alone never blame the infrastructure, but for what a device's own driver reports
-in an exception of torch or CUDA. What may be the machine's is retried once.
+exceptions. A message alone never blames the infrastructure, except for what a device's own driver
+reports in an exception of torch or CUDA. What the machine may have caused is retried once.
 """
 
 import re
@@ -58,7 +58,7 @@ _CAUSES: tuple[tuple[Status, str, Cause], ...] = (
     (Status.LOST, _DRIVER, _DEVICE),
     (Status.LOST, "disk is full", _DISK_FULL),
     (Status.LOST, "", Cause("infrastructure", "the worker, its node or the orchestrator died")),
-    (Status.ERROR, r"^lost \d+ times: ", _LOST_AGAIN),  # the orchestrator's words for giving it up
+    (Status.ERROR, r"^lost \d+ times: ", _LOST_AGAIN),  # the orchestrator gave it up
     (Status.ERROR, _SETUP_ERROR, _SETUP),
     (Status.ERROR, _DRIVER, _DEVICE),
     (Status.ERROR, _OF_THE_MACHINE, Cause("ambiguous", "perhaps the machine's")),
@@ -68,7 +68,7 @@ _CAUSES: tuple[tuple[Status, str, Cause], ...] = (
         Cause("ambiguous", "killed by a signal"),
     ),
     (Status.ERROR, _LAST_WORDS, _EXCEPTION),
-    (Status.ERROR, "^exited with status", Cause("ambiguous", "ended without a word")),
+    (Status.ERROR, "^exited with status", Cause("ambiguous", "ended without a message")),
     (Status.ERROR, "", _EXCEPTION),
 )
 """Of a status, the first pattern that is found in the text decides."""
@@ -90,5 +90,5 @@ def was_given_up(status: Status, text: str) -> bool:
 
 
 def is_unexplained(status: Status, text: str) -> bool:
-    """Whether the attempt was lost with its worker or device, perhaps by its own doing."""
+    """Whether the attempt was lost with its worker or device, which it may have caused itself."""
     return status is Status.LOST and cause_of(status, text) not in (_SETUP, _DISK_FULL)

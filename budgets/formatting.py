@@ -74,7 +74,7 @@ def number(value: float | None, digits: int = 5) -> str:
 
 
 def better_when(direction: str) -> str:
-    """`lower is better`, or of what is maximized `higher is better`."""
+    """`lower is better`, or `higher is better` where the score is maximized."""
     return "lower is better" if direction == "minimize" else "higher is better"
 
 

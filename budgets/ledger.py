@@ -205,7 +205,7 @@ def take_lock(directory: Path) -> int:
         ) from error
     since = datetime.now(UTC).isoformat(timespec="seconds")
     owner = f"host {os.uname().nodename}, pid {os.getpid()}, since {since}"
-    with suppress(OSError):  # the text is for people; a full disk takes none
+    with suppress(OSError):  # a full disk: the text is only for people
         os.ftruncate(lock, 0)
         os.pwrite(lock, owner.encode(), 0)
     return lock

@@ -74,7 +74,7 @@ class Noise:
         return None if reach is None else (self.mean - reach, self.mean + reach)
 
     def best_by_chance(self, count: int, seeds: int, sign: int = 1) -> float | None:
-        """The best score to expect of so many baselines, each the mean over so many own seeds.
+        """The expected best score of `count` baselines, each a mean over `seeds` seeds of its own.
 
         `sign` is the plan's. None for a count of 0, and where the noise was not measured.
         """
@@ -198,7 +198,7 @@ def liveness(state: RunState) -> Liveness | None:
         seeds=seeds,
         baseline=fmean(baseline),
         noise=spread,
-        t_limit=round(one_sided_limit(level / 2, seeds - 1), 6),  # later bits are the C library's
+        t_limit=round(one_sided_limit(level / 2, seeds - 1), 6),  # later bits depend on libm
         knobs=tuple(sorted(knobs, key=lambda one: one.size, reverse=True)),
     )
 
@@ -307,7 +307,7 @@ class CampaignReport(Frozen):
 
 
 def campaign_report(state: RunState, *, is_over: bool) -> CampaignReport:
-    """The results so far. Nothing is found until it `is_over`: repeated looks would find chance."""
+    """The results so far. Nothing is found until it `is_over`: repeated looks find chance."""
     campaign, batch = state.plan.campaign, next(iter(state.generations), None)
     assert campaign is not None, "the run is a campaign"
     rows, scores, gains = list[ConditionRow](), list[Mapping[int, float]](), list[NamedGain]()
@@ -321,7 +321,7 @@ def campaign_report(state: RunState, *, is_over: bool) -> CampaignReport:
             sd=stdev(own.values()) if len(own) > 1 else None,
         )
         rows.append(row)
-    judging = state.plan.thresholds.alive_level if is_over else -1.0  # below 0 nothing is found
+    judging = state.plan.thresholds.alive_level if is_over else -1.0  # below 0: nothing is found
     for kind, compared in {"effect": _effects, "condition": _against_controls}.items():
         named = list(compared(campaign, scores, state.plan.sign))
         flags = believed([one.chance for _, _, one in named], judging)

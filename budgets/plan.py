@@ -167,14 +167,14 @@ class Thresholds(PlanPart):
     edge: float = Field(default=0.005, ge=0, le=0.5)  # of a knob's range: nearer an end is extreme
     time_drift_pause: float = Field(default=2.0, gt=0)  # times the calibrated median (CPU on a CPU)
     time_drift_floor_seconds: float = Field(default=1.0, ge=0)  # a shorter time is not judged
-    attempts_per_session: int = Field(default=3, ge=1)  # at an evaluation that is lost each time
+    attempts_per_session: int = Field(default=3, ge=1)  # at one evaluation that is lost each time
     patience_generations: int | None = Field(default=None, ge=1)  # without improvement; None: ever
     patience_improve: float = Field(default=0.001, ge=0)  # relative: less does not count
     same_score: float = Field(default=1e-4, ge=0)  # relative: closer scores are the same
     alive_level: float = Field(default=0.05, gt=0, lt=1)  # share of findings that may be chance
     go_gain: float = Field(default=0.01, ge=0)  # needed of the winner, of the baseline's score
     go_seeds: int = Field(default=5, ge=2)  # fresh pairs needed
-    go_level: float = Field(default=0.01, gt=0, lt=0.5)  # how often chance may pass for a gain
+    go_level: float = Field(default=0.01, gt=0, lt=0.5)  # probability that chance passes for a gain
     go_crash_rate: float = Field(default=0.05, ge=0, le=1)  # a Go needs fewer failures
     go_generations: int = Field(default=3, ge=1)  # ... over so many last generations
     go_pathological: float = Field(default=0.20, ge=0, le=1)  # of the winner's runs, at most
@@ -183,7 +183,7 @@ class Thresholds(PlanPart):
 
 SearchMethod = Literal["guided", "plain"]
 """`guided` draws mirrored orthogonal directions around the minimum of a model of all scores;
-`plain` is pycma as it comes."""
+`plain` is unchanged pycma."""
 
 
 class SearchPlan(PlanPart):
@@ -240,7 +240,7 @@ class Confirmation(PlanPart):
 
 
 class Condition(Configuration):
-    """One of the configurations that a campaign compares; its name is fit for a file."""
+    """One of the configurations that a campaign compares; its name can be a file's."""
 
     levels: dict[str, str] = Field(default_factory=dict)  # of each factor, if of the factorial
     control: bool = False  # the others are compared with it

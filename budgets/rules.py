@@ -108,7 +108,7 @@ def paused_by_chance(plan: Plan, rate: float) -> float:
 
 
 def _unexplained(state: RunState, generation: Batch) -> list[Settled]:
-    """NaN results of candidates at no end of a knob's range, or where the search's start is too.
+    """NaN results of candidates that are not extreme: at an end of a range where the start is not.
 
     The search learns by itself to avoid NaNs at the ends; elsewhere they may be a defect.
     """

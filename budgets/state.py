@@ -143,7 +143,7 @@ class Batch:
 
 @dataclass(slots=True)
 class RunState:
-    """A run as its ledger tells it."""
+    """A run as its ledger records it."""
 
     planned: Plan  # the first
     genesis: str  # digest of the first record: names the run

@@ -2,7 +2,7 @@
 
 The finalists are the search distribution's mean, its average over the last generations, and the
 best candidates. They are compared on the picking seeds. The winner goes on to seeds that no
-finalist was picked on, so picking does not flatter its gain. Each condition of a Go is a pure
+finalist was picked on, so the selection does not bias its gain. Each condition of a Go is a pure
 function of the state; `decide` combines them once every planned comparison is settled.
 """
 
@@ -72,7 +72,7 @@ def finalists(state: RunState) -> tuple[Configuration, ...]:
 def best_candidates(state: RunState, count: int) -> list[Point]:
     """Candidates of the last third of generations, those furthest better than their mean first.
 
-    Generations do not share their seeds, so their scores do not compare directly.
+    Generations do not share their seeds, so their scores cannot be compared directly.
     """
     ranked = sorted(
         (score - generation.sign * total(healthy) / len(healthy), generation.number, candidate)
