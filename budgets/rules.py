@@ -297,7 +297,7 @@ def budget(state: RunState) -> Fired | None:
     verdict = left_for_the_verdict(state)
     keep = (own[0] + verdict[0] - last, own[1] + verdict[1] - last)
     refusal = state.accounts.refusal(plan.limits.reserve_ms, keep=keep)
-    return None if refusal is None else _refused(*refusal, state.begun)
+    return None if refusal is None else _refused(refusal, state.begun)
 
 
 def no_room(
@@ -313,9 +313,10 @@ def no_room(
     if (refusal := accounts.refusal(reserve_ms, compares=compares, keep=keep)) is None:
         return None
     facts = {"currency": refusal[0].name, "comparison": batch.comparison or ""}
-    return _refused(*refusal, _place(state, batch), **facts)
+    return _refused(refusal, _place(state, batch), **facts)
 
 
-def _refused(own: Account, needed: float, generation: int, **facts: str) -> Fired:
+def _refused(refusal: tuple[Account, float], generation: int, **facts: str) -> Fired:
+    own, needed = refusal
     free = own.free or 0.0
     return _fired("budget", generation, needed, free, flag=own.flag, unit=own.unit, **facts)
