@@ -10,10 +10,12 @@ exact place. Any error of the disk while appending ends the process. See docs/re
 import fcntl
 import hashlib
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -220,6 +222,9 @@ class Clock:
 
     monotonic: Callable[[], float]
     now: Callable[[], datetime]
+
+
+SYSTEM_CLOCK = Clock(time.monotonic, partial(datetime.now, UTC))
 
 
 class Ledger(AbstractContextManager["Ledger"]):

@@ -16,7 +16,7 @@ import pytest
 import typer.main
 from hypothesis import settings
 
-from budgets.ledger import Clock
+from budgets.ledger import SYSTEM_CLOCK, Clock
 from budgets.state import Observer
 from budgets.storage import DISK, Storage
 from objectives import registry
@@ -29,7 +29,7 @@ from orchestrator.matrix.carry_out import carry_out, carry_out_search
 from orchestrator.matrix.check_commands import knob_check
 from orchestrator.records.runs import Result
 from orchestrator.run.loop import Stop
-from orchestrator.run.session import Session, system_clock
+from orchestrator.run.session import Session
 from tests.asking import config_for
 from tests.product.books import Books
 
@@ -92,7 +92,7 @@ def make_session(
         observe=lambda state, event: None,
         say=say,
         stop=Stop(),
-        clock=clock or system_clock(),
+        clock=clock or SYSTEM_CLOCK,
         report=ReportFiles().write,
     )
 

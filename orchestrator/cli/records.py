@@ -12,7 +12,7 @@ from socket import create_server
 from typer import Argument, Option
 
 from budgets.formatting import printable, shell_word
-from budgets.ledger import move_command, set_aside_command
+from budgets.ledger import SYSTEM_CLOCK, move_command, set_aside_command
 from orchestrator.cli.options import Typed, named_file, switch
 from orchestrator.cli.output import (
     EXIT_CORRUPT,
@@ -73,7 +73,6 @@ def amend(
     from orchestrator.look.run import Run
     from orchestrator.plan.resolve import window_of
     from orchestrator.run.files import amend as amend_run
-    from orchestrator.run.session import system_clock
 
     directory, caps = find_run(run, typed.root), typed.config.budget
     changes = {
@@ -83,7 +82,7 @@ def amend(
         "cost": caps.max_cost,
         "window": window_of(caps),
     }
-    state = amend_run(directory, changes, typed.reason, system_clock())
+    state = amend_run(directory, changes, typed.reason, SYSTEM_CLOCK)
     view = Run(state, datetime.now(UTC), directory)
     said = f"{directory}: amended. Planned: {text.amended(state.amended[-1])}"
     return Answer(lambda: document_of(view), [said, answer(view).headline, REPEAT])

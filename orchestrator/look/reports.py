@@ -4,7 +4,7 @@ During a run a budget report is written once a generation, and the files about t
 few seconds at most.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from math import inf
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 
 from budgets.events import GenerationTold
 from budgets.formatting import number, plain
-from budgets.ledger import LEDGER, Clock, read
+from budgets.ledger import LEDGER, SYSTEM_CLOCK, Clock, read
 from budgets.plan import CampaignPlan
 from budgets.state import RunState, apply
 from budgets.storage import document as as_json
@@ -24,7 +24,6 @@ from orchestrator.look.run import Run
 from orchestrator.look.sections import page_of
 from orchestrator.records.tables import export_rows, metrics_lines, to_csv
 from orchestrator.run.loop import Moment
-from orchestrator.run.session import system_clock
 
 EVERY_SECONDS = 5.0  # shortest time between two writes of the files about the whole run
 
@@ -33,7 +32,7 @@ EVERY_SECONDS = 5.0  # shortest time between two writes of the files about the w
 class ReportFiles:
     """Writes a run's files during a session."""
 
-    clock: Clock = field(default_factory=system_clock)
+    clock: Clock = SYSTEM_CLOCK
     _due: float = -inf
 
     def write(self, directory: Path, state: RunState, moment: Moment) -> None:

@@ -1,18 +1,16 @@
 """Carry out runs in one process: with an executor, ledgers, and reports for people."""
 
 import platform
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Self
 
 from budgets.events import Concluded, Opened, Overridden, Owner
 from budgets.formatting import counted
-from budgets.ledger import Clock, Ledger
+from budgets.ledger import SYSTEM_CLOCK, Clock, Ledger
 from budgets.plan import Devices, Plan
 from budgets.rules import Ruling, ruling_of
 from budgets.state import Observer, RunState
@@ -29,10 +27,6 @@ from orchestrator.run.files import check_same_plan, lets_through, open_run
 from orchestrator.run.loop import Loop, Moment, Proposer, Run, Stop
 
 
-def system_clock() -> Clock:
-    return Clock(monotonic=time.monotonic, now=lambda: datetime.now(UTC))
-
-
 @dataclass
 class Session:
     """One command's work on runs below `root`: how evaluations are run, and what is told to whom.
@@ -44,7 +38,7 @@ class Session:
     engine: Engine
     observe: Observer
     say: Callable[[str], None]
-    clock: Clock = field(default_factory=system_clock)
+    clock: Clock = SYSTEM_CLOCK
     stop: Stop = field(default_factory=Stop)
     storage: Storage = DISK
     owner: Callable[[], Owner] = this_owner

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, get_args
 import orjson
 import pytest
 
-from budgets.ledger import LEDGER, Ledger
+from budgets.ledger import LEDGER, SYSTEM_CLOCK, Ledger
 from objectives.files import read_toml
 from orchestrator.cli.plan import Template
 from orchestrator.config import flattened
-from orchestrator.run.session import system_clock
 from tests.conftest import REPOSITORY
 from tests.imported import MAIN, imported_by
 from tests.product.books import sealed
@@ -37,7 +36,7 @@ def test_what_is_finished_runs_nothing_again_also_while_somebody_holds_it(
 ) -> None:
     phase1(command)
     before = (tmp_path / RUN / LEDGER).read_bytes()
-    with Ledger(tmp_path / RUN, system_clock()):
+    with Ledger(tmp_path / RUN, SYSTEM_CLOCK):
         assert phase1(command).code == 0
     assert (tmp_path / RUN / LEDGER).read_bytes() == before
     command("calibrate", *SPHERE)

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from budgets.events import Concluded, Decided
-from budgets.ledger import LEDGER, Ledger
+from budgets.ledger import LEDGER, SYSTEM_CLOCK, Ledger
 from budgets.verdict import recommendation
 from orchestrator.plan.resolve import SIGMA0
 from orchestrator.records.runs import Result
-from orchestrator.run.session import system_clock
 from orchestrator.verify import verify
 from tests import ledgers
 from tests.ledgers import state_of
@@ -42,7 +41,7 @@ def decided_root(tmp_path_factory: pytest.TempPathFactory, run_search: RunSearch
     run = run_search(root, settings=SMALL, assumed_seconds=1.0).directory
     point = recommendation(state_of(run))
     ledgers.cut(run, state_of(run).records - 1)  # its conclusion
-    with Ledger(run, system_clock()) as ledger:
+    with Ledger(run, SYSTEM_CLOCK) as ledger:
         for _ in ledger.replay():
             pass
         for event in (Decided(grade="go", no_go=None, point=point), Concluded()):

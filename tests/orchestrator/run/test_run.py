@@ -12,7 +12,7 @@ from budgets.events import (
     Reserved,
     Status,
 )
-from budgets.ledger import LEDGER
+from budgets.ledger import LEDGER, SYSTEM_CLOCK
 from budgets.plan import Devices
 from budgets.state import RunState
 from objectives.analytic import AnalyticObjective
@@ -21,7 +21,6 @@ from orchestrator.execution.api import Attempt
 from orchestrator.execution.devices import Engine, make_devices
 from orchestrator.records.runs import Result
 from orchestrator.run.files import amend
-from orchestrator.run.session import system_clock
 from orchestrator.verify import verify
 from tests.executors import ending, failing
 from tests.ledgers import cut, events_of, every
@@ -118,7 +117,7 @@ def test_a_stop_under_caps_that_were_raised_too_little_is_on_record_again(
     run_search(tmp_path, **capped)
     assert len(every(Fired, run)) == 1
 
-    amend(run, {"device_hours": 2 / 3600}, "a bit more", system_clock())
+    amend(run, {"device_hours": 2 / 3600}, "a bit more", SYSTEM_CLOCK)
     again = run_search(tmp_path, **capped)
 
     assert again.ruling.decision == "stop"
