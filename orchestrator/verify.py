@@ -19,7 +19,7 @@ from budgets.verdict import decide
 from orchestrator.execution.api import SUMMARY, Outcome, read
 from orchestrator.plan.comparisons import due, evaluation_seeds
 from orchestrator.records.runs import ReplayError, is_there
-from orchestrator.run.ends import attempt_id, judged, settled
+from orchestrator.run.loop import attempt_id, judged, settled
 from orchestrator.search import Search
 
 

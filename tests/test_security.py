@@ -30,7 +30,7 @@ from orchestrator.execution.local import LocalExecutor
 from orchestrator.execution.supervisor import last_line
 from orchestrator.look.reports import rebuild
 from orchestrator.records.runs import Result
-from orchestrator.run.ends import attempt_id
+from orchestrator.run.loop import attempt_id
 from orchestrator.verify import verify
 from tests.simulation.session import SimulatedEngine
 

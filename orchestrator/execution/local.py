@@ -258,10 +258,9 @@ class LocalExecutor:
 
     def _release(self, device: Device, outcome: Outcome) -> None:
         """Take the device back, unless the outcome shows that it has failed."""
-        cause = cause_of(outcome.status, outcome.cause)
         if device is None or outcome.status is Status.OK:
             self._free.append(device)
-        elif cause is not None and cause.device_failed:
+        elif (cause := cause_of(outcome.status, outcome.cause)) and cause.device_failed:
             self._withdraw(device, f"{cause.what}: {outcome.cause}")
         else:
             self._unexamined[device] = time.monotonic() + RELEASE_SECONDS

@@ -4,20 +4,30 @@ All that is decided follows from the ledger and the attempts' own files, so an o
 the same way whether it arrives or is found later.
 """
 
+import hashlib
+import math
 import os
 import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from math import inf
 from pathlib import Path
 from types import FrameType
 from typing import Any, Literal, Protocol, Self
 
 from budgets.accounts import Attempt as Recorded
-from budgets.events import Event, Fired, GenerationAsked, GenerationTold, Owner, Reserved, Status
-from budgets.failure_causes import is_unexplained
+from budgets.events import (
+    Event,
+    Fired,
+    GenerationAsked,
+    GenerationTold,
+    Owner,
+    Reserved,
+    Settled,
+    Status,
+)
+from budgets.failure_causes import cause_of, is_unexplained
 from budgets.formatting import one_line
 from budgets.ledger import LEAST_FREE_BYTES, Ledger, Record
 from budgets.rules import Ruling, disk_full, judge, no_room, only_ends_the_search
@@ -39,14 +49,18 @@ from orchestrator.execution.api import (
     read_own,
     recover,
 )
+from orchestrator.execution.trainer import CAUSE_CHARACTERS
 from orchestrator.plan.comparisons import due, evaluation_seeds
-from orchestrator.run.ends import attempt_id, judged, settled
 
 WAIT_SECONDS = 0.5
 """Longest wait for outcomes before signals and budgets are checked again."""
 
 INTERRUPTED = Ruling("continue")
 """A person stopped the run, which can be resumed."""
+
+PLACE = ("comparison", "generation", "candidate", "seed", "attempt")
+OBSERVED = ("seconds", "startup_seconds", "cpu_seconds", "peak_memory_bytes", "device")
+REPORTED = ("train_seconds", "steps", "tokens", "train_flops", "eval_flops")
 
 Moment = Literal["begun", "generation", "batch", "left"]
 """A session begins; the search was told a generation; a comparison begins; the session ends."""
@@ -72,7 +86,7 @@ class Stop:
     announce: Callable[[str], None] = at_once
     requested: bool = False  # start no new evaluation; running ones may finish
     signum: int = 0
-    kill_at: float = inf  # by the monotonic clock
+    kill_at: float = math.inf  # by the monotonic clock
     _before: dict[int, Any] = field(default_factory=dict)  # handlers
 
     @property
@@ -98,7 +112,7 @@ class Stop:
         if not self.requested:
             self.announce("Finishing what is running; interrupt again to kill it.")
         seconds = 0.0 if self.requested else self.drain_seconds
-        self.kill_at = inf if seconds is None else time.monotonic() + seconds
+        self.kill_at = math.inf if seconds is None else time.monotonic() + seconds
         self.requested, self.signum = True, signum
 
 
@@ -115,6 +129,73 @@ class Learner(Protocol):
 
 
 Proposer = Learner | Points
+
+
+# How an attempt's end is recorded
+
+
+def attempt_id(state: RunState, reserved: Reserved | Settled) -> str:
+    """Return an id that is unique to the run (by its first record), the attempt and its point.
+
+    So no result is taken for that of another point, even if the ledger has lost records.
+    """
+    configuration = state.batch(reserved).configurations[reserved.candidate]
+    identity = f"{state.genesis}/{reserved.place}/{configuration.point}"
+    if configuration.settings:
+        identity += f"/{sorted(configuration.settings.items())}"
+    return hashlib.sha256(identity.encode()).hexdigest()[:32]
+
+
+def settled(reserved: Reserved | Settled, outcome: Outcome, *, recovered: bool = False) -> Settled:
+    """Return the ledger's event for an outcome. Only finite numbers enter it."""
+    own, status, score = outcome.measurement, outcome.status, None
+    found: dict[str, Any] = {name: getattr(reserved, name) for name in PLACE}
+    found |= {name: getattr(outcome, name) for name in OBSERVED}
+    if own is not None:
+        found |= {name: getattr(own, name) for name in REPORTED}
+        found["metrics"] = {k: v for k, v in own.metrics.items() if math.isfinite(v)}
+    if status is Status.OK:
+        score = own.score if own is not None and math.isfinite(own.score) else None
+        status = Status.NAN if score is None else status
+    return Settled(
+        status=status,
+        score=score,
+        charged_ms=math.ceil(1000 * outcome.seconds - 1e-6),  # n / 1000 s cost n, not n + 1
+        cause=one_line(outcome.cause, CAUSE_CHARACTERS),
+        recovered=recovered,
+        **found,
+    )
+
+
+def judged(state: RunState, end: Settled) -> Settled:
+    """Return the end as it is recorded: as it is, as lost, or to be retried.
+
+    A failure that may be the machine's is retried once; one of the infrastructure or of the setup
+    is `lost`. An evaluation that is lost `attempts_per_session` times becomes its configuration's
+    failure, but only after such losses have paused the run and a person has resumed it; attempts
+    that ended with their orchestrator do not count.
+    """
+    if end.status in (Status.OK, Status.CANCELLED):
+        return end
+    cause = cause_of(end.status, end.cause)
+    if cause is None or cause.whose == "configuration":
+        return end
+    attempts = state.batch(end).attempts[end.candidate, end.seed][: end.attempt - 1]
+    earlier = [one.settled for one in attempts if one.settled is not None]
+    if cause.whose == "ambiguous":
+        return end if any(one.retry for one in earlier) else end.model_copy(update={"retry": True})
+    lost = end.model_copy(update={"status": Status.LOST})
+    limit = state.plan.thresholds.attempts_per_session
+    ends = [one for one in (*earlier, lost) if is_unexplained(one.status, one.cause)]
+    counted = [one for one in ends if not one.recovered]
+    has_paused = any(fired.rule == "infrastructure" for fired in state.fired)
+    if lost not in counted or len(counted) < limit or not has_paused:
+        return lost
+    cause_text = one_line(f"lost {len(counted)} times: {lost.cause}")
+    return lost.model_copy(update={"status": Status.ERROR, "cause": cause_text})
+
+
+# A run and its loop
 
 
 @dataclass
@@ -218,7 +299,7 @@ class Run:
         if (reserved := next(own, None)) is None:
             return
         end = judged(self.state, settled(reserved, outcome))
-        is_odd = end.status is Status.ERROR or is_unexplained(end.status, end.cause)
+        is_odd = end.status in (Status.ERROR, Status.LOST)
         if is_odd and self.ledger.free_bytes() < LEAST_FREE_BYTES:
             cause = one_line(f"the run's disk is full: {end.cause}")
             end = end.model_copy(update={"status": Status.LOST, "retry": False, "cause": cause})

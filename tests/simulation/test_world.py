@@ -13,8 +13,8 @@ from budgets.ledger import LEDGER
 from budgets.state import RunState
 from orchestrator.execution.api import Attempt, Outcome
 from orchestrator.run import loop as loop_of_run
-from orchestrator.run.ends import judged as truly_judged
-from orchestrator.run.ends import settled
+from orchestrator.run.loop import judged as truly_judged
+from orchestrator.run.loop import settled
 from tests.simulation.devices import STORM, Device, SimulatedExecutor
 from tests.simulation.disk import FaultyDisk
 from tests.simulation.scenarios import KINDS, SCENARIOS, Disturbance, disturbed
