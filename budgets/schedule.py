@@ -143,7 +143,7 @@ def _left_of(batch: Batch) -> Work:
     return batch.planned - batch.settled, batch.cost - batch.done_cost
 
 
-def _left(state: RunState) -> list[Work]:
+def works_left(state: RunState) -> list[Work]:
     """All that the run still needs: generations, and comparisons."""
     works, shape = left_to_compare(state), state.plan.resolved
     if search_is_over(state):
@@ -184,7 +184,7 @@ class Pace(Frozen):
 def pace(state: RunState, now: datetime | None = None) -> Pace:
     """Where the run stands; what is still to come begins `now`, or at its last record."""
     now = max(now or last_seen(state), last_seen(state))
-    plan, left, seconds = state.plan, _left(state), expected_seconds(state)
+    plan, left, seconds = state.plan, works_left(state), expected_seconds(state)
     done = [(batch.settled, batch.done_cost) for batch in state.batches()]
     count, cost = (sum(values) for values in zip(*done, strict=True)) if done else (0, 0.0)
     to_do = sum(cost for _, cost in left)

@@ -19,7 +19,6 @@ from budgets.events import Reserved, Settled, Status
 from budgets.failure_causes import Cause, cause_of
 from budgets.plan import Calibration, Frozen, Plan
 from budgets.rules import Decision, Ruling
-from budgets.schedule import left_to_compare, search_is_over
 from budgets.state import RunState
 from budgets.stats import Gain, NamedGain
 from budgets.verdict import Findings, best_point, findings, recommendation
@@ -203,22 +202,17 @@ class Run:
 
     @cached_property
     def counts(self) -> Counts:
-        state, ends, left = self.state, list(self.state.ends()), 0
-        planned, in_flight = self.plan.resolved.evaluations, len(state.accounts.holds)
+        state, ends, in_flight = self.state, list(self.state.ends()), len(self.state.accounts.holds)
         statuses = Counter(end.status for end in ends if end.final)
         healthy = statuses.pop(Status.OK, 0)
-        if state.decided is None and state.concluded is None:
-            search = 0 if search_is_over(state) else planned - state.accounts.evaluations
-            to_compare = sum(count for count, _ in left_to_compare(state))
-            left = max(0, search + to_compare - in_flight)
         return Counts(
             settled=state.accounts.evaluations + state.accounts.comparisons,
             ok=healthy,
             failed={str(status): number for status, number in sorted(statuses.items())},
             lost=sum(not end.final for end in ends),
             in_flight=in_flight,
-            to_come=left,
-            planned=planned + self.plan.comparison_evaluations,
+            to_come=max(0, sum(count for count, _ in schedules.works_left(state)) - in_flight),
+            planned=self.plan.resolved.evaluations + self.plan.comparison_evaluations,
         )
 
     def which(self, place: Reserved | Settled) -> str:
@@ -227,11 +221,9 @@ class Run:
         name = batch.configurations[place.candidate].name
         if batch.comparison is not None:
             return f"{comparison_name(batch.comparison)}, {name}"
-        if plan.phase == "calibration":
-            return "baseline"
         if plan.campaign is not None:
             return name
-        if plan.phase == "check" and plan.proxy is None:
+        if plan.phase in ("calibration", "check") and plan.proxy is None:
             return measurements.label(plan, batch, place.candidate)
         return f"generation {place.generation}, candidate {place.candidate}"
 
