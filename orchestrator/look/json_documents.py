@@ -131,13 +131,11 @@ def _trials(run: Run) -> Iterator["FrozenTrial"]:
     from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
     from optuna.trial import TrialState, create_trial
 
-    space = run.plan.space
-    ranges = {knob.name: (knob.decode(0.0), knob.decode(1.0)) for knob in space.knobs}
     distributions: dict[str, BaseDistribution] = {
         knob.name: IntDistribution(int(knob.low), int(knob.high), step=knob.step)
         if knob.kind == "int"
-        else FloatDistribution(*ranges[knob.name], log=knob.kind == "log10")
-        for knob in space.knobs
+        else FloatDistribution(knob.decode(0.0), knob.decode(1.0), log=knob.kind == "log10")
+        for knob in run.plan.space.knobs
     }
     for generation in run.state.completed:
         scores = zip(generation.points, generation.scores(), strict=True)
@@ -145,10 +143,7 @@ def _trials(run: Run) -> Iterator["FrozenTrial"]:
             yield create_trial(
                 state=TrialState.FAIL if score is None else TrialState.COMPLETE,
                 value=score,
-                params={  # without a last bit beyond its range
-                    name: min(max(value, ranges[name][0]), ranges[name][1])
-                    for name, value in space.decode(point).items()
-                },
+                params=run.plan.space.decode(point),
                 distributions=distributions,
                 user_attrs={"generation": generation.number, "candidate": candidate},
             )
