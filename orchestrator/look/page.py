@@ -147,12 +147,7 @@ def _parts(blocks: Iterable[Block], mark: str = "##") -> Iterator[str]:
 def page_html(page: Page) -> str:
     """Return the whole page as one HTML file."""
     main = template().answer(page) + template().sections(page.sections)
-    return document(f"{page.answer.title}: {page.name}", main)
-
-
-def document(title: str, main: Markup, tag: str = "") -> str:
-    """Return a document around its <main>; with an ETag, one that follows its address."""
-    return str(template().document(title, main, tag))
+    return str(template().document(f"{page.answer.title}: {page.name}", main))
 
 
 def policy() -> str:

@@ -127,7 +127,9 @@ class Site:
         headers = {**HEADERS, "ETag": tag}
         if request.headers.get("If-None-Match") == tag:
             return Response(status_code=304, headers=headers)
-        body = main if "part" in request.query_params else page.document(title, main, tag)
+        body = (
+            main if "part" in request.query_params else page.template().document(title, main, tag)
+        )
         return Response(body, headers=headers, media_type="text/html")
 
 
