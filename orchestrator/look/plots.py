@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
-from math import ceil, isfinite, nan
+from math import ceil, nan
 from pathlib import Path
 from statistics import fmean, quantiles
 from typing import Any
@@ -105,8 +105,7 @@ def drawings(run: Run) -> dict[str, Drawing]:
             looks = {"handlelength": 1.8, "columnspacing": 1.2, "labelspacing": 0.25}
             if marks:
                 canvas.legend(marks.values(), marks, loc="outside upper left", ncols=3, **looks)
-        title, caption = map(_line, texts)
-        found[name] = Drawing(name, title, caption, canvas)
+        found[name] = Drawing(name, *texts, canvas)
     return found
 
 
@@ -136,9 +135,7 @@ def _limits(
     values: Iterable[float | None], must: Iterable[float | None] = ()
 ) -> tuple[float, float]:
     """Return the ends of an axis that shows all of `must`, and `values` without far outliers."""
-    own, kept = (
-        [one for one in each if one is not None and isfinite(one)] for each in (values, must)
-    )
+    own, kept = ([one for one in each if one is not None] for each in (values, must))
     if len(own) > 7:
         lower, _, upper = quantiles(own, n=4)
         own = [one for one in own if abs(one - (lower + upper) / 2) <= 3.5 * (upper - lower)]
@@ -195,8 +192,7 @@ def _gains(run: Run, canvas: Any) -> Texts | None:
         axes.axvline(asked, color=INK, ls="--", label=f"a Go needs {percent(asked)}")
     return "Gains", (
         f"The intervals of the table, the first {MOST_ROWS} of them; n: shared seeds. A search's "
-        "first gain decides: nothing was selected on its seeds. Of a campaign, more than chance is "
-        "said with all of its gains considered together."
+        "first gain decides: nothing was selected on its seeds."
     )
 
 
@@ -214,8 +210,7 @@ def _effects(run: Run, canvas: Any) -> Texts | None:
     unit = "in units of the noise" if found.noise else "in the score's unit"
     _forest(canvas, f"effect {unit}, {better_when(run.plan.direction)}", rows)
     return "Which knobs move the score", (
-        f"The effects of the table, at most {MOST_ROWS}, with the intervals that decide. Filled: "
-        "more than chance, all ends of the check considered together."
+        f"The effects of the table, at most {MOST_ROWS}, with the intervals that decide."
     )
 
 

@@ -90,14 +90,19 @@ def test_text_from_anywhere_is_text() -> None:
     assert not {"\u202e", "\x00"} & set("".join(texts(figure)) + figure.caption)
 
 
-def test_huge_scores_hide_nothing_and_break_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("huge", [1e100, -1e100])
+def test_huge_scores_hide_nothing_and_break_nothing(tmp_path: Path, huge: float) -> None:
+    """The best score is always shown; far worse ones lie beyond the edge."""
     lines = [orjson.loads(line) for line in (GOLDEN / "go" / LEDGER).read_bytes().splitlines()]
     settled = [line["event"] for line in lines if line["event"].get("score") is not None]
-    for at, event in enumerate(settled[3::9]):
-        event["score"] = 1e100 * (-1) ** at
+    searched = [event for event in settled if event["comparison"] is None]
+    for event in searched[3::9]:
+        event["score"] = huge
     (tmp_path / LEDGER).write_bytes(sealed(lines))
     found = drawn(Run(fold(read(tmp_path / LEDGER)), NOW))
     assert {"scores", "gains", "paths", "marginals", "device_time"} <= set(found)
+    low, high = found["scores"].canvas.axes[0].get_ylim()
+    assert (low < -1e99, high < 1e99) == (huge < 0, True)
 
 
 def test_of_many_knobs_those_that_matter_are_drawn(tmp_path: Path) -> None:
