@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from budgets.formatting import number, plain, shell_word, table
+from budgets.formatting import shell_word
 from budgets.verdict import recommendation
 from objectives import registry
 from objectives.api import Knobs
@@ -29,8 +29,7 @@ def recommended(run: Run) -> tuple[Knobs, bool]:
 
 
 def as_dict(run: Run) -> dict[str, Any]:
-    """Return the JSON document; it contains `best.json`. Raises as `recommended`."""
-    recommended(run)
+    """Return the JSON document; it contains `best.json`."""
     return {
         "run_id": run.plan.run_id,
         "directory": str(run.directory),
@@ -38,21 +37,6 @@ def as_dict(run: Run) -> dict[str, Any]:
         "cautions": cautions(run),
         **best_document(run),
     }
-
-
-def page(run: Run) -> str:
-    """Return the knobs in Markdown; "-" where one has not moved. Raises as `recommended`."""
-    values, _ = recommended(run)
-    rows = (
-        (
-            plain(knob.name),
-            number(values[knob.name], 6),
-            number(knob.baseline, 6),
-            f"{100 * knob.moved:+.3g}% of its range" if knob.moved else "-",
-        )
-        for knob in run.knobs
-    )
-    return "\n".join(table(("knob", ">recommended", ">baseline", "moved"), rows))
 
 
 def as_flags(run: Run) -> str:

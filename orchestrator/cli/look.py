@@ -24,7 +24,7 @@ from orchestrator.look.compare import Comparison
 from orchestrator.look.json_documents import document as run_document
 from orchestrator.look.page import page_html, page_markdown
 from orchestrator.look.run import Run
-from orchestrator.look.sections import page_of
+from orchestrator.look.sections import knobs_table, page_of
 from orchestrator.look.terminal import Screen, can_paint, looks, pause, status_lines, told
 from orchestrator.records.runs import find_run, load_state, runs_below
 
@@ -142,6 +142,7 @@ def best(
     from orchestrator import best as forms
 
     view = _view(typed.directory("phase1", "phase2"))
+    forms.recommended(view)
     document = partial(forms.as_dict, view)
     if form == "toml":
         return Answer(document, [forms.as_toml(view).rstrip("\n")])
@@ -150,4 +151,4 @@ def best(
         return Answer(document, [forms.as_flags(view)])
     said = answer(view)
     known = [f"{name}: {text}" for name, text in said.parts.items() if name != "Next"]
-    return Answer(document, [said.headline, *known], forms.page(view))
+    return Answer(document, [said.headline, *known], "".join(knobs_table(view)))

@@ -137,9 +137,8 @@ def _scores(run: Run, figures: Figures) -> Iterator[Block]:
 # The knobs, the evaluations and the plan
 
 
-def _knobs(run: Run, figures: Figures) -> Iterator[Block]:
-    if not run.is_search:
-        return
+def knobs_table(run: Run) -> list[str]:
+    """Return the knobs in their units: their ranges, the baseline and what is recommended."""
     rows = (
         {
             "knob": plain(knob.name),
@@ -147,12 +146,18 @@ def _knobs(run: Run, figures: Figures) -> Iterator[Block]:
             ">low": number(knob.low),
             ">high": number(knob.high),
             ">baseline": number(knob.baseline),
-            ">recommended": number(knob.recommended, 4),
+            ">recommended": number(knob.recommended, 6),
             ">moved": "-" if knob.moved is None else f"{knob.moved:+.0%}",
         }
         for knob in run.knobs
     )
-    yield from table("Each knob in its range", rows)
+    return table("Each knob in its range", rows)
+
+
+def _knobs(run: Run, figures: Figures) -> Iterator[Block]:
+    if not run.is_search:
+        return
+    yield from knobs_table(run)
     yield from _shown(figures, "paths")
     own = _shown(figures, "marginals", "step_size", "correlations")
     yield from _folded("Scores over each knob, step size, and which knobs go together", own)
