@@ -42,10 +42,6 @@ KEPT = (
 LEFT = ("--set=search.", "--set=evaluation.seed=")
 """Beginnings of options that a proposed command keeps, and of those among them that it drops."""
 
-COMMANDS = (
-    *("phase1", "phase2", "run", "calibrate", "check"),
-    *("knobs", "proxy", "workers", "memory"),
-)
 AGAIN, SEARCH = "repeat the command that began it", "Search over these knobs."
 
 Step = tuple[str, ...]
@@ -60,7 +56,12 @@ def answer(run: Run) -> Answer:
         return _going_on(run)
     if run.decision != "done":
         return _held_up(run)
-    return (_over if run.is_search else _measured)(run)
+    kinds = {"calibration": _calibration, "check": _check, "campaign": _campaign}
+    said = (_proxy if run.plan.proxy else kinds.get(run.plan.phase, _over))(run)
+    if said is not None:
+        return said
+    step = "Look into the failures.", command("report", named(run))
+    return _answer(run, "Nothing measured", "trouble", step, "Too few evaluations have a score.")
 
 
 def _answer(run: Run, title: str, mood: Mood, step: Step, sentence: str, **said: str) -> Answer:
@@ -187,42 +188,28 @@ def after_the_verdict(run: Run) -> Step:
 # Over without a verdict
 
 
-def _over(run: Run) -> Answer:
+def _over(run: Run) -> Answer | None:
     """Return the answers of a search that was not compared with the baseline."""
-    state, plan = run.state, run.plan
-    failed = sum(len(generation.failed) for generation in state.generations)
-    sentence = f"All {state.accounts.evaluations} evaluations are settled, {failed} of them failed."
-    if state.ended is not None:
-        sentence += f" {sentence_case(one_line(text.rule(state, state.ended)))}."
-    mood: Mood = "open" if run.counts.ok else "trouble"
-    if plan.tier == "min" and plan.phase == "phase1":
-        count = TIERS["phase1", "target"].evaluations
+    if not run.counts.ok:
+        return None
+    sentence, ended = text.progress(run), run.state.ended
+    if ended is not None:
+        sentence += f" {sentence_case(one_line(text.rule(run.state, ended)))}."
+    if run.plan.tier == "min" and run.plan.phase == "phase1":
+        count, is_healthy = TIERS["phase1", "target"].evaluations, not run.counts.failed
         step = _search(run, f"Search for a verdict, with {count} evaluations.")
-        name, mood = ("Smoke test with failures", mood) if failed else ("Smoke test passed", "good")
+        name = "Smoke test passed" if is_healthy else "Smoke test with failures"
         found = "Nothing: a smoke test only shows that everything works."
         sentence += " Tier min cannot end in a Go."
-        return _answer(run, name, mood, step, sentence, found=found)
+        return _answer(run, name, "good" if is_healthy else "open", step, sentence, found=found)
     step = "What it found:", command("best", named(run))
-    if not run.counts.ok:
-        step = "Look into the failures.", command("report", named(run))
     sentence += " Nothing was compared with the baseline on fresh seeds, so this is not a Go yet."
-    said = {"but": " ".join(text.cautions(run))}
-    if run.counts.ok:
-        said["found"] = f"Not compared with the baseline. {text.moves(run.knobs)}".rstrip()
-    return _answer(run, "Finished, no verdict", mood, step, sentence, **said)
+    found = f"Not compared with the baseline. {text.moves(run.knobs)}".rstrip()
+    but = " ".join(text.cautions(run))
+    return _answer(run, "Finished, no verdict", "open", step, sentence, found=found, but=but)
 
 
 # Runs that only measure
-
-
-def _measured(run: Run) -> Answer:
-    """Return what a run without a search measured, each kind by its own function."""
-    kinds = {"calibration": _calibration, "check": _check, "campaign": _campaign}
-    if (own := (_proxy if run.plan.proxy else kinds[run.plan.phase])(run)) is not None:
-        return own
-    step = "Look into the failures.", command("report", named(run))
-    sentence = "Too few evaluations of the baseline have a score."
-    return _answer(run, "Nothing measured", "trouble", step, sentence)
 
 
 def _calibration(run: Run) -> Answer | None:
@@ -274,8 +261,7 @@ def _proxy(run: Run) -> Answer | None:
 def _campaign(run: Run) -> Answer | None:
     if (own := run.campaign) is None:
         return None
-    count, failed, seeds = run.counts, sum(run.counts.failed.values()), len(own.rows[0].scores)
-    sentence = f"{count.settled} of {count.planned} evaluations settled, {failed} failed."
+    seeds = len(own.rows[0].scores)
     shown, found = [one for one in own.gains if one.is_found], "Nothing is beyond chance."
     if shown:
         gains = (f"{g.name} over {g.against} {text.interval(g.gain)}" for g in shown[:4])
@@ -286,7 +272,7 @@ def _campaign(run: Run) -> Answer | None:
     step = "The effects:", command("report", named(run), "--html")
     name = "Effects found" if shown else "No effect found"
     mood: Mood = "good" if shown else "open"
-    return _answer(run, name, mood, step, sentence, found=found, sure=sure)
+    return _answer(run, name, mood, step, text.progress(run), found=found, sure=sure)
 
 
 # Commands
@@ -322,13 +308,15 @@ def _of_objective(run: Run, *words: str) -> tuple[str, ...]:
 
     Empty without one, as after a search in Python: there another call follows.
     """
-    said = [("=".join(one), one) for one in _recorded(run) if one[0] not in COMMANDS]
+    recorded = _recorded(run)
+    options = recorded[1 + (("check",) in recorded[:1]) :]  # after `phase1`, or `check knobs`
+    said = [("=".join(one), one) for one in options]
     kept = (
         ("--set", option.removeprefix("--")) if option.startswith("--preset=") else one
         for option, one in said
         if not option.startswith("-") or (option.startswith(KEPT) and not option.startswith(LEFT))
     )
-    return (command(*words, *chain(*kept)),) if _recorded(run) else ()
+    return (command(*words, *chain(*kept)),) if recorded else ()
 
 
 def _search(run: Run, said: str = SEARCH) -> Step:

@@ -9,7 +9,6 @@ from typing import Any
 from budgets.formatting import (
     better_when,
     command,
-    counted,
     number,
     one_line,
     percent,
@@ -103,11 +102,11 @@ def _check(run: Run, found: Liveness) -> Iterator[Block]:
 
 def _end(end: EndEffect, unit: float) -> str:
     """Return an effect, or how its evaluations failed."""
-    return _failed(end.statuses) if end.difference is None else f"{end.difference / unit:+.3g}"
+    return _ended(end.statuses) if end.difference is None else f"{end.difference / unit:+.3g}"
 
 
-def _failed(statuses: Mapping[str, int]) -> str:
-    return ", ".join(f"{n} {status}" for status, n in statuses.items() if status != "ok")
+def _ended(statuses: Mapping[str, int]) -> str:
+    return ", ".join(f"{n} {status}" for status, n in statuses.items())
 
 
 def _conditions(run: Run, found: CampaignReport) -> Iterator[Block]:
@@ -118,10 +117,8 @@ def _conditions(run: Run, found: CampaignReport) -> Iterator[Block]:
     )
     rows = []
     for row in found.rows:
-        failed = f" ({said})" if (said := _failed(row.statuses)) else ""
-        healthy = f"{row.statuses.get('ok', 0)} of {len(row.scores)}{failed}"
-        scores = {">mean": number(row.mean), ">sd": number(row.sd, 3)}
-        rows.append({"condition": plain(row.name), ">healthy": healthy, **scores})
+        own = {"condition": plain(row.name), "seeds": _ended(row.statuses)}
+        rows.append(own | {">mean": number(row.mean), ">sd": number(row.sd, 3)})
     yield from table("Conditions", rows)
 
 
@@ -193,8 +190,7 @@ def _evaluations(run: Run, figures: Figures) -> Iterator[Block]:
 
 def _provenance(run: Run, _: Figures) -> Iterator[Block]:
     yield (
-        f"{run.state.records} records of {counted(len(run.state.opened), 'session')}, the last of "
-        f"{run.last:%Y-%m-%d %H:%M:%S} UTC; head `{run.state.head}`; fingerprint of the objective "
+        f"Head of the ledger `{run.state.head}`; fingerprint of the objective "
         f"`{run.plan.objective_fingerprint}`."
     )
     name = named(run)

@@ -10,8 +10,8 @@ from rich.filesize import decimal
 
 from budgets import verdict
 from budgets.accounts import Account
-from budgets.events import Amended, Decided, Fired, Overridden, Status
-from budgets.formatting import counted, duration, listed, number, percent, quoted, sentence_case
+from budgets.events import Amended, Decided, Facts, Fired, Overridden, Status
+from budgets.formatting import counted, duration, listed, number, percent, sentence_case
 from budgets.plan import ComparisonName
 from budgets.schedule import GOOD_ACCURACY, Pace, next_action
 from budgets.state import RunState
@@ -198,18 +198,10 @@ def _at_end(knob: Knob) -> str:
 
 def _of_a_verdict(found: verdict.Findings) -> Iterator[str]:
     is_go, gain = found.grade != "no_go", found.one("winner")
-    over = found.one("over_incumbent")
-    for one in found.of("over_control"):
-        own = one.gain
+    for one in (*found.of("over_control"), *found.of("over_incumbent")):
+        own, how = one.gain, "worse" if one.gain.is_loss else "not shown to be better"
         if own.is_loss or (is_go and own.mean is not None and not own.is_shown):
-            yield (
-                f"The simpler {quoted(one.against)}, at the baseline's knobs, is "
-                f"{'better' if own.is_loss else 'not shown to be worse'}: the winner's gain over "
-                f"it is {interval(own)}."
-            )
-    if is_go and over is not None and over.mean is not None and not over.is_shown:
-        is_worse = "worse" if over.is_loss else "not shown to be better"
-        yield f"It is {is_worse} than the winner of phase 1: {interval(over)}."
+            yield f"The winner is {how} than {one.against}: {interval(own)}."
     if found.grade == "go":
         yield "That the gain persists with more training is not shown."
     if found.no_go == "below_noise" and gain is not None and (gain.upper or 0) > 0:
@@ -238,13 +230,11 @@ def rule(state: RunState, one: Fired) -> str:
     where, name = f"generation {one.generation}", facts.get("comparison") or None
     named = (each for each in state.batches() if each.comparison == name)
     batch = next((each for each in named if name or each.number == one.generation), None)
-    if batch is not None:
+    if "planned" in facts:
+        where = "the generations judged together"
+    if batch is not None:  # None: of a generation that did not begin
         failed = {f"{end.status} ({end.cause})" for end in batch.failed}
-        facts |= {"planned": batch.planned, "causes": "; ".join(sorted(failed)[:3])}
-        facts |= one.facts
-        if "planned" in one.facts:
-            since = "since the last override" if state.overridden else "so far"
-            where = f"the generations {since}"
+        facts = Facts(planned=batch.planned, causes="; ".join(sorted(failed)[:3])) | facts
     if batch is not None and "seed" in facts:
         ends = (own.settled for own in batch.attempts[int(facts["candidate"]), int(facts["seed"])])
         causes = [end.cause for end in ends if end is not None and end.status is Status.LOST]
@@ -290,11 +280,10 @@ def decision(state: RunState, own: Decided) -> str:
 
 def _of_the_winner(found: Gain | None) -> str:
     """Return the winner's gain with its bound, or that it is not known."""
-    if found is None or found.mean is None:
+    if found is None or found.mean is None or found.lower is None:
         return "the winner's gain over the baseline cannot be measured on fresh seeds"
-    seeds = counted(found.pairs, "fresh seed")
-    said = f"on {seeds} the search's winner is {better(found.mean)} than the baseline"
-    if found.lower is None:
-        return said
-    sure = "at least" if found.lower >= 0 else "at worst"
-    return f"{said}, with {percent(1 - found.level)} confidence {sure} {better(found.lower)}"
+    seeds, sure = counted(found.pairs, "fresh seed"), "least" if found.lower >= 0 else "worst"
+    return (
+        f"on {seeds} the search's winner is {better(found.mean)} than the baseline, with "
+        f"{percent(1 - found.level)} confidence at {sure} {better(found.lower)}"
+    )
