@@ -114,8 +114,9 @@ os._exit(0)
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("away", ["", "os.setsid()"])
 def test_a_process_left_behind_that_holds_the_streams_holds_nobody_up(
-    away: str, python: Python, tmp_path: Path
+    away: str, python: Python, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(process, "DRAIN_SECONDS", 0.5)
     try:
         python(DAEMON.format(away=away))
         assert "score: 1" in python.heard
