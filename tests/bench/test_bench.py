@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from scripts.bench.bench import FIGURES, Aim, Figure, Option, bench, options
+from scripts.bench import bench as benches
+from scripts.bench.bench import FIGURES, Aim, Figure, Option, options
+from tests.bench.conftest import Bench
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = sorted(p for p in (ROOT / "scripts/bench").iterdir() if p.is_file() and not p.suffix)
@@ -42,7 +44,7 @@ def test_figures_are_printed_beside_their_aims_and_kept(
 
     kept = tmp_path / "figures.json"
     monkeypatch.setattr(sys, "argv", ["bench", "--json", str(kept)])
-    bench("What it is.", measure, *OPTIONS)
+    benches.bench("What it is.", measure, *OPTIONS)
     assert capsys.readouterr().out.splitlines()[2:] == [
         "| just | 2 s | at most 2 s | met |",
         "| slow | 2.01 s (2 to 3) | at most 2 s | **missed** |",
@@ -52,11 +54,10 @@ def test_figures_are_printed_beside_their_aims_and_kept(
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
-def test_every_benchmark_starts_and_its_examples_use_options_that_it_has(script: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, str(script), "--help"], capture_output=True, text=True, check=True
-    )
-    about, _, listed = done.stdout.partition("options:\n")
+def test_every_benchmark_starts_and_its_examples_use_options_that_it_has(
+    script: Path, bench: Bench
+) -> None:
+    about, _, listed = bench(script.name, "--help").out.partition("options:\n")
     examples = [line for line in about.splitlines() if f"scripts/bench/{script.name} " in line]
     assert examples
     assert set(re.findall(r" --[\w-]+", " ".join(examples))) <= set(

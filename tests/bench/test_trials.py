@@ -16,16 +16,13 @@ def end(trial: Trial, seed: int, place: Path) -> Ending:
 
 
 def test_a_seed_gives_one_ending_and_leaves_no_files(place: Path) -> None:
+    """Here a gain of 2 %, which gets a Go with most of it."""
     trial = BY_NAME["sphere 2.0%"]
-    found = end(trial, 3, place)
-    assert end(trial, 3, place) == found
+    found = end(trial, 0, place)
+    assert end(trial, 0, place) == found
     assert end(trial, 4, place) != found
     assert list(place.iterdir()) == []
     assert len(BY_NAME) == len(TRIALS)
-
-
-def test_a_gain_of_two_percent_gets_a_go_with_most_of_it(place: Path) -> None:
-    found = end(BY_NAME["sphere 2.0%"], 0, place)
     assert found.is_go
     assert found.gain is not None
     assert 0.01 < found.gain <= 0.02

@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from objectives.api import Context
 from objectives.callable import CallableObjective, fingerprint, spec_of
