@@ -123,7 +123,7 @@ def timing(found: Pace) -> str:
         return ""
     hours, (low, high) = (found.estimated_hours, found.elapsed_hours), GOOD_ACCURACY
     estimated, actual = (duration(3600 * one) for one in hours)
-    said = f"Without calibration: estimated {estimated}, took {actual}, accuracy "
+    said = f"Estimated {estimated}, took {actual} without the calibration: accuracy "
     said += f"{found.accuracy:.0f}% (good: {low:.0f} to {high:.0f}%)."
     if found.is_out_of_date:
         said += " The calibration is out of date: calibrate --again before the next run."

@@ -82,7 +82,7 @@ def beginning(plan: Plan) -> str:
     """Return the run that a search follows; empty without."""
     if (source := plan.source) is None:
         return ""
-    new = f"with {', '.join(source.added)}" if source.added else "the same knobs on more seeds"
+    new = f"with {', '.join(source.added)}" if source.added else "with the same knobs on more seeds"
     return f"It follows {source.run_id}, which {_verdict(source)}, {new}."
 
 
