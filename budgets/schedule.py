@@ -156,7 +156,7 @@ def works_left(state: RunState) -> list[Work]:
 
 # How a run keeps to its plan
 
-MOST_RECENT = 256  # evaluations of one batch that tell how long one takes now
+MOST_RECENT = 256  # the latest of one batch, whose times are the present ones
 GOOD_ACCURACY = (85.0, 115.0)  # percent: beyond these the calibration is out of date
 SHORTEST_HOURS = 1 / 6  # what took less says nothing about the calibration
 

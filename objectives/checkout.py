@@ -104,7 +104,7 @@ class CheckoutObjective(ProgramObjective[CheckoutConfig]):
     model = CheckoutConfig
     budget_settings, budget_unit = ("target_flops",), "FLOPs"
     place_setting = "checkout"
-    # what lies there decides
+    # the files there decide, not where they are
     unscored = ProgramObjective.unscored | {"checkout", "data", "tokenizer"}
 
     def program_files(self) -> Iterator[Path]:

@@ -102,7 +102,7 @@ def plan(
     verbose: bool = switch("--verbose", "Show the whole checklist."),
     fit: bool = switch("--fit", "Show what fits into --window."),
 ) -> Answer:
-    """Plan a search, of each tier where none is named, or a campaign. Writes nothing."""
+    """Plan a search (every tier, unless one is named) or a campaign. Writes nothing."""
     config = typed.request
     _ = typed.overrides  # raises on one without --reason
     devices = slots_of(config)
