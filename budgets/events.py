@@ -75,20 +75,12 @@ class Opened(PlanPart):
     command: tuple[str, ...] = ()  # its command line, without secrets
 
 
-class GenerationAsked(PlanPart):
-    """These points of the unit cube are to be evaluated on these seeds."""
+class Asked(PlanPart):
+    """These configurations are to be evaluated on these seeds."""
 
-    kind: Literal["generation_asked"] = "generation_asked"
-    generation: int = Field(ge=0)
-    points: tuple[tuple[float, ...], ...]
-    seeds: tuple[int, ...]
-
-
-class ComparisonAsked(PlanPart):
-    """These configurations are to be evaluated on these seeds, beside the search."""
-
-    kind: Literal["comparison_asked"] = "comparison_asked"
-    comparison: ComparisonName
+    kind: Literal["asked"] = "asked"
+    comparison: ComparisonName | None = None  # beside the search; None: its next generation
+    generation: int = Field(default=0, ge=0)  # 0 in a comparison
     configurations: tuple[Configuration, ...] = Field(min_length=1)
     seeds: tuple[tuple[int, ...], ...]  # of each configuration
 
@@ -208,7 +200,6 @@ class Amended(PlanPart):
 
     kind: Literal["amended"] = "amended"
     caps: Caps
-    generations: int = Field(ge=1)  # that the run may have under them
     reason: str = Field(min_length=1)
 
 
@@ -221,8 +212,7 @@ class Concluded(PlanPart):
 Event = (
     Planned
     | Opened
-    | GenerationAsked
-    | ComparisonAsked
+    | Asked
     | Reserved
     | Settled
     | GenerationTold

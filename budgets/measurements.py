@@ -20,7 +20,7 @@ from statistics import NormalDist, fmean, stdev
 from typing import Literal
 
 from budgets.events import Status
-from budgets.plan import Calibration, CampaignPlan, Frozen, Plan, Sample
+from budgets.plan import Calibration, CampaignPlan, Frozen, Sample
 from budgets.state import Batch, RunState
 from budgets.stats import (
     ROUNDING,
@@ -160,12 +160,6 @@ def moved(generation: Batch, candidate: int) -> tuple[int, End] | None:
         if unit != baseline:
             return place, "high" if unit else "low"
     return None
-
-
-def label(plan: Plan, generation: Batch, candidate: int) -> str:
-    """What a candidate of a check is: `baseline`, or a knob's name and an end."""
-    place = moved(generation, candidate)
-    return "baseline" if place is None else f"{plan.space.knobs[place[0]].name} {place[1]}"
 
 
 def liveness(state: RunState) -> Liveness | None:

@@ -16,12 +16,11 @@ from math import inf, nextafter
 from budgets.accounts import Accounts, Attempt
 from budgets.events import (
     Amended,
-    ComparisonAsked,
+    Asked,
     Concluded,
     Decided,
     Event,
     Fired,
-    GenerationAsked,
     GenerationTold,
     Opened,
     Overridden,
@@ -271,14 +270,8 @@ def _apply(state: RunState, event: Event) -> None:  # noqa: PLR0912 - a case a k
             _reserved(state, event)
         case Settled():
             _settled(state, event)
-        case GenerationAsked():
-            _generation_asked(state, event)
-        case ComparisonAsked():
-            _require(state.decided is None, "the search is decided")
-            name, own = event.comparison, event.configurations
-            _require(len(own) == len(event.seeds), "every configuration needs seeds")
-            _require(name not in state.comparisons, f"the comparison {name} was asked before")
-            state.comparisons[name] = Batch(name, 0, own, event.seeds, sign=state.plan.sign)
+        case Asked():
+            _asked(state, event)
         case GenerationTold():
             batch = _in_progress(state, None, event.generation)
             _require(batch.closed, "it is told before every evaluation is settled")
@@ -308,21 +301,23 @@ def _apply(state: RunState, event: Event) -> None:  # noqa: PLR0912 - a case a k
             raise ValueError("a run has one plan")
 
 
-def _generation_asked(state: RunState, event: GenerationAsked) -> None:
-    plan, begun, planned = state.plan, state.begun, state.plan.resolved
-    shape = (len(event.points), len(event.seeds))
-    wanted = (planned.population, planned.seeds_per_candidate)
+def _asked(state: RunState, event: Asked) -> None:
+    plan, begun, name, number = state.plan.resolved, state.begun, event.comparison, event.generation
+    _require(state.decided is None, "the search is decided")
+    _require(len(event.configurations) == len(event.seeds), "every configuration needs seeds")
+    batch = Batch(name, number, event.configurations, event.seeds, sign=state.plan.sign)
+    if name is not None:
+        _require(name not in state.comparisons, f"the comparison {name} was asked before")
+        state.comparisons[name] = batch
+        return
     _require(state.current is None, f"generation {begun - 1} is not told yet")
-    is_next = event.generation == begun < planned.generations
-    _require(is_next, f"expected generation {begun} of {planned.generations}")
+    is_next = number == begun < plan.generations
+    _require(is_next, f"expected generation {begun} of {plan.generations}")
+    shape = (len(batch.seeds), len(batch.seeds[0]))
+    wanted = (plan.population, plan.seeds_per_candidate)
     _require(shape == wanted, f"{shape} points and seeds, the plan has {wanted}")
-    is_over = state.decided is not None or "finalists" in state.comparisons
-    _require(not is_over, "the search is over")
-    configurations = tuple(Configuration(name="", point=point) for point in event.points)
-    if plan.campaign is not None:
-        configurations = plan.campaign.conditions
-    seeds = (event.seeds,) * len(event.points)
-    state.current = Batch(None, begun, configurations, seeds, sign=plan.sign)
+    _require("finalists" not in state.comparisons, "the search is over")
+    state.current = batch
 
 
 def _in_progress(state: RunState, comparison: ComparisonName | None, number: int) -> Batch:
@@ -376,7 +371,12 @@ def _settled(state: RunState, event: Settled) -> None:
 
 
 def _amended(state: RunState, event: Amended) -> None:
-    plan, caps, generations = state.plan, event.caps, event.generations
+    plan, caps, generations = state.plan, event.caps, state.plan.resolved.generations
+    what, most = plan.tier or plan.phase, plan.nominal.evaluations
+    larger = f"{what} has {most} evaluations at most: begin a run of a larger tier for more"
+    _require(caps.evaluations <= most, larger)
+    if plan.search is not None and caps.evaluations != plan.caps.evaluations:
+        generations = max(1, caps.evaluations // plan.resolved.per_generation)
     is_over = state.concluded is not None or state.decided is not None
     is_compared = "finalists" in state.comparisons
     resolved = plan.resolved.model_copy(update={"generations": generations})

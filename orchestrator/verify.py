@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from math import isclose
 from pathlib import Path
 
-from budgets.events import ComparisonAsked, Decided, Event, GenerationAsked, Reserved, Settled
+from budgets.events import Asked, Decided, Event, Reserved, Settled
 from budgets.failure_causes import was_given_up
 from budgets.ledger import LEDGER, LedgerCorruptError, Reader
 from budgets.schedule import next_action
 from budgets.state import ImpossibleEventError, RunState, apply
 from budgets.verdict import decide
 from orchestrator.execution.api import SUMMARY, Outcome, read
-from orchestrator.plan.comparisons import due, evaluation_seeds
+from orchestrator.plan.comparisons import due, next_generation
 from orchestrator.records.runs import ReplayError, is_there
 from orchestrator.run.loop import attempt_id, judged, settled
 from orchestrator.search import Search
@@ -86,18 +86,14 @@ def _check(directory: Path, state: RunState, event: Event, found: Verification) 
             raise DivergedError(f"has {name} {theirs} instead of {ours}{by}")
 
 
-def _own(  # noqa: PLR0911 - one a kind
-    directory: Path, state: RunState, event: Event
-) -> Event | None:
+def _own(directory: Path, state: RunState, event: Event) -> Event | None:
     """Return what the loop would have recorded; None: nothing of that kind, or no file tells."""
     plan = state.plan
     match event:
-        case GenerationAsked():
-            points = (plan.space.baseline,) * len(event.points) if plan.campaign else event.points
-            seeds = evaluation_seeds(plan, event.generation)
-            return event.model_copy(update={"seeds": seeds, "points": points})
-        case ComparisonAsked():
-            return due(state)
+        case Asked():
+            known = None if plan.campaign is None else plan.campaign.conditions
+            asked = next_generation(state, known or event.configurations)
+            return asked if event.comparison is None else due(state)
         case Reserved():
             cost = state.batch(event).configurations[event.candidate].cost_factor
             reserve_ms = plan.limits.stretched(cost).reserve_ms

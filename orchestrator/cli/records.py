@@ -11,7 +11,7 @@ from socket import create_server
 
 from typer import Argument, Option
 
-from budgets.formatting import printable, shell_word
+from budgets.formatting import counted, printable, shell_word
 from budgets.ledger import SYSTEM_CLOCK, move_command, set_aside_command
 from orchestrator.cli.options import Typed, named_file, switch
 from orchestrator.cli.output import (
@@ -84,7 +84,8 @@ def amend(
     }
     state = amend_run(directory, changes, typed.reason, SYSTEM_CLOCK)
     view = Run(state, datetime.now(UTC), directory)
-    said = f"{directory}: amended. Planned: {text.amended(state.amended[-1])}"
+    planned = counted(state.plan.resolved.generations, "generation")
+    said = f"{directory}: amended. Planned: {planned}, {text.amended(state.amended[-1])}"
     return Answer(lambda: document_of(view), [said, answer(view).headline, REPEAT])
 
 

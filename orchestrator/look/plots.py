@@ -475,7 +475,7 @@ def _curves(run: Run) -> Iterator[tuple[str, Curve]]:
     for one in sorted(healthy, key=lambda one: run.plan.sign * (one.score or 0.0)):
         name = names.get(one.comparison)
         if not run.is_search:
-            name = run.state.batch(one).configurations[one.candidate].name or "baseline"
+            name = run.state.batch(one).configurations[one.candidate].name
         if name is not None and (name != "winner" or one.candidate == 0):
             places.setdefault(name, f"eval/{one.place}")
     for name, place in list(places.items())[:MOST_CURVES]:

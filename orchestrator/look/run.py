@@ -217,15 +217,10 @@ class Run:
 
     def which(self, place: Reserved | Settled) -> str:
         """An evaluation in words: `generation 3, candidate 2`; `winner, average`; `lr low`."""
-        batch, plan = self.state.batch(place), self.plan
-        name = batch.configurations[place.candidate].name
-        if batch.comparison is not None:
-            return f"{comparison_name(batch.comparison)}, {name}"
-        if plan.campaign is not None:
-            return name
-        if plan.phase in ("calibration", "check") and plan.proxy is None:
-            return measurements.label(plan, batch, place.candidate)
-        return f"generation {place.generation}, candidate {place.candidate}"
+        name = self.state.batch(place).configurations[place.candidate].name
+        if place.comparison is not None:
+            return f"{comparison_name(place.comparison)}, {name}"
+        return name or f"generation {place.generation}, candidate {place.candidate}"
 
     @cached_property
     def slots(self) -> tuple[Slot, ...]:

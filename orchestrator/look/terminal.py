@@ -100,7 +100,7 @@ def line_of(run: Run, event: events.Event) -> str | None:  # noqa: PLR0911 - a c
             said += f": best {number(own.best)}, mean {number(own.mean)}{baseline}, {own.failed} "
             said += f"failed, step size {event.sigma:.3g}."
             return f"{said}\n  Spent: {'; '.join(text.balances(run))}.\n  {text.pace_line(run)}"
-        case events.ComparisonAsked():
+        case events.Asked() if event.comparison is not None:
             names = listed((one.name for one in event.configurations), 6)
             name, count = comparison_name(event.comparison), sum(map(len, event.seeds))
             return f"Comparison ({name}): {names} ({count} evaluations)."

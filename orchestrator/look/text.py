@@ -92,7 +92,7 @@ def amended(event: Amended) -> str:
     caps = event.caps.model_dump(mode="json", exclude_none=True)
     caps |= {f"window {name}": value for name, value in caps.pop("window", {}).items()}
     said = [f"{k.replace('_', ' ')} {str(v).removesuffix('.0')}" for k, v in caps.items()]
-    return f"{event.generations} generations, {', '.join(said)}: {event.reason}"
+    return f"{', '.join(said)}: {event.reason}"
 
 
 # Time and evaluations

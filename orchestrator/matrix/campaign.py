@@ -173,9 +173,9 @@ def campaign_matrix(config: Config, campaign: CampaignPlan) -> Matrix:
 
     Raises ValueError if a cap on evaluations does not pay for all of them.
     """
-    points = (config.tuned.space.baseline,) * len(campaign.conditions)
     own = {"thresholds": config.thresholds, "campaign": campaign}
-    return Matrix(config, "campaign", points, len(campaign.seeds), campaign.name, fields=own)
+    conditions, seeds = campaign.conditions, len(campaign.seeds)
+    return Matrix(config, "campaign", conditions, seeds, campaign.name, fields=own)
 
 
 class Staggered(Pace):

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from budgets.measurements import measure, noise
-from budgets.plan import Calibration, Devices, Envelope, Phase, Plan
+from budgets.plan import Calibration, Configuration, Devices, Envelope, Phase, Plan
 from budgets.state import RunState
-from budgets.verdict import Point
+from budgets.verdict import BASELINE
 from objectives import registry
 from objectives.registry import CALLABLE
 from orchestrator.capacity import Pace
@@ -51,7 +51,7 @@ class Matrix:
 
     config: Config  # the objective, its limits and the caps
     phase: Phase
-    points: tuple[Point, ...]
+    configurations: tuple[Configuration, ...]
     seeds: int
     name: str = ""  # the run's id; "": made from the request
     prefix: str = ""  # of such an id
@@ -66,7 +66,7 @@ class Matrix:
     @property
     def shape(self) -> Envelope:
         """One generation of all points."""
-        shape = {"population": len(self.points), "seeds_per_candidate": self.seeds}
+        shape = {"population": len(self.configurations), "seeds_per_candidate": self.seeds}
         return Envelope(generations=1, **shape)
 
     def run_id(self, devices: Devices) -> str:
@@ -78,7 +78,8 @@ class Matrix:
             return self.name
         own, is_calibration = self.config, self.phase == "calibration"
         evaluation = own.evaluation.model_copy(update={"assume_eval_seconds": None})
-        request = (self.points, self.fields, self.seeds, evaluation, own.budget, own.direction)
+        points = tuple(one.point for one in self.configurations)
+        request = (points, self.fields, self.seeds, evaluation, own.budget, own.direction)
         family = family_of(own.tuned, devices.kind)
         family = calibration_name(own.tuned, devices) if is_calibration else family
         return f"{self.prefix}{family}-{short_hash(repr(request))}"
@@ -111,8 +112,8 @@ def carry_out(  # noqa: PLR0913, PLR0917 - what is run, on what, and how
     elif calibration is None and matrix.phase != "calibration":
         found = find_calibration(session.root, matrix.config.tuned, devices)
         calibration = None if found is None else measure(found.state)
-    plan, points = matrix.plan(devices, calibration), matrix.points
-    return session.carry_out(directory, plan, slots, lambda _: points, overrides, pace=pace)
+    plan, whole = matrix.plan(devices, calibration), matrix.configurations
+    return session.carry_out(directory, plan, slots, lambda _: whole, overrides, pace=pace)
 
 
 # Calibrations
@@ -120,7 +121,8 @@ def carry_out(  # noqa: PLR0913, PLR0917 - what is run, on what, and how
 
 def calibration_of(config: Config, seeds: int = CALIBRATION_SEEDS, prefix: str = "") -> Matrix:
     """Return the baseline on that many seeds. Runs with a prefix are used by no plan."""
-    return Matrix(config, "calibration", (config.tuned.space.baseline,), seeds, prefix=prefix)
+    baseline = Configuration(name=BASELINE, point=config.tuned.space.baseline)
+    return Matrix(config, "calibration", (baseline,), seeds, prefix=prefix)
 
 
 def calibrate(  # noqa: PLR0913 - what is measured, how often, and why

@@ -11,9 +11,9 @@ from typing import Any
 from budgets.events import Status
 from budgets.formatting import PROGRAM, table
 from budgets.measurements import LEAST_CANDIDATES, certificate, measure
-from budgets.plan import Devices
+from budgets.plan import Configuration, Devices
 from budgets.state import RunState
-from budgets.verdict import Point
+from budgets.verdict import BASELINE
 from objectives import registry
 from objectives.api import Objective, Variant
 from objectives.settings import unknown
@@ -39,20 +39,21 @@ def knob_check(config: Config, seeds: int = CHECK_SEEDS, knobs: Sequence[str] = 
     for name in knobs:
         if name not in known:
             raise unknown(f"knob of {config.objective} (--knobs)", name, known)
-    return Matrix(config, "check", check_points(config.tuned.space, knobs or known), seeds)
+    return Matrix(config, "check", one_at_a_time(config.tuned.space, knobs or known), seeds)
 
 
-def check_points(space: SearchSpace, names: Sequence[str]) -> tuple[Point, ...]:
+def one_at_a_time(space: SearchSpace, names: Sequence[str]) -> tuple[Configuration, ...]:
     """Return the baseline, then one knob at a time at either end of its range (unit cube).
 
     An end at which the knob has its baseline's value is left out.
     """
-    centre, points = space.baseline, [space.baseline]
+    centre, ends = space.baseline, {"low": 0.0, "high": 1.0}
+    points = {BASELINE: centre}
     for place, knob in enumerate(space.knobs):
-        for end in (0.0, 1.0) if knob.name in names else ():
+        for name, end in ends.items() if knob.name in names else ():
             if abs(knob.encode(knob.decode(end)) - centre[place]) > 1e-9:
-                points.append((*centre[:place], end, *centre[place + 1 :]))
-    return tuple(points)
+                points[f"{knob.name} {name}"] = (*centre[:place], end, *centre[place + 1 :])
+    return tuple(Configuration(name=name, point=point) for name, point in points.items())
 
 
 # How short evaluations may be
@@ -74,9 +75,10 @@ def proxy_check(
         draws = (random.gauss(unit, SIGMA) for _ in count())
         return next(one for one in draws if 0.0 <= one <= 1.0)
 
-    points = tuple(tuple(map(near, config.tuned.space.baseline)) for _ in range(candidates))
+    points = (tuple(map(near, config.tuned.space.baseline)) for _ in range(candidates))
+    own = tuple(Configuration(name=f"candidate {n}", point=one) for n, one in enumerate(points))
     fields = {"proxy": proxy_of(config.tuned, fraction)}
-    return Matrix(config, "check", points, seeds=1, prefix="proxy-", fields=fields)
+    return Matrix(config, "check", own, seeds=1, prefix="proxy-", fields=fields)
 
 
 def proxy_of(objective: Objective, fraction: float) -> Variant:

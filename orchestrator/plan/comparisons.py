@@ -4,7 +4,7 @@ import hashlib
 from itertools import count, islice
 from typing import NamedTuple
 
-from budgets.events import ComparisonAsked
+from budgets.events import Asked
 from budgets.plan import ComparisonName, Configuration, Plan
 from budgets.schedule import next_action
 from budgets.state import RunState
@@ -63,10 +63,18 @@ def _seed(text: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) % (2**31 - 1) + 1
 
 
-# Comparisons
+# What is evaluated
 
 
-def due(state: RunState) -> ComparisonAsked | None:
+def next_generation(state: RunState, configurations: tuple[Configuration, ...]) -> Asked:
+    """Return the generation of these configurations, on the seeds that they share."""
+    fields = set(Configuration.model_fields)  # a campaign's conditions have more
+    own = tuple(Configuration(**one.model_dump(include=fields)) for one in configurations)
+    seeds = (evaluation_seeds(state.plan, state.begun),) * len(own)
+    return Asked(generation=state.begun, configurations=own, seeds=seeds)
+
+
+def due(state: RunState) -> Asked | None:
     """Return the comparison that comes next, by the plan and the ledger so far; None if none is."""
     plan, wanted, step = state.plan, state.plan.confirmation, next_action(state)
     if step == "proxy":
@@ -95,19 +103,15 @@ def due(state: RunState) -> ComparisonAsked | None:
         both, variant = (base, pairs[0][0]), wanted.long_run
         pairs = [(_varied(one, variant), seeds.long_run) for one in both]
     configurations, each = zip(*pairs, strict=True)
-    return ComparisonAsked(comparison=name, configurations=configurations, seeds=each)
+    return Asked(comparison=name, configurations=configurations, seeds=each)
 
 
-def short_evaluations(state: RunState) -> ComparisonAsked:
-    """Return the current generation's points on its own seeds, evaluated short."""
+def short_evaluations(state: RunState) -> Asked:
+    """Return the current generation's configurations on its seeds, evaluated short."""
     assert state.plan.proxy is not None, "a check of a proxy has one"
     assert state.current is not None, "the generation is asked first"
-    variant, seeds = state.plan.proxy, state.current.seeds
-    configurations = tuple(
-        _varied(Configuration(name=f"candidate {number}", point=point), variant)
-        for number, point in enumerate(state.current.points)
-    )
-    return ComparisonAsked(comparison="proxy", configurations=configurations, seeds=seeds)
+    own = tuple(_varied(one, state.plan.proxy) for one in state.current.configurations)
+    return Asked(comparison="proxy", configurations=own, seeds=state.current.seeds)
 
 
 def _varied(own: Configuration, variant: Variant) -> Configuration:

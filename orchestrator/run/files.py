@@ -82,28 +82,13 @@ def amend(
         caps = Caps.model_validate({**dict(before), **changed})
         if caps == before:
             raise ValueError("amend: expected a cap other than the run's own, e.g. --max-evals 480")
-        generations = affordable_generations(state.plan, caps)
-        record = ledger.seal(Amended(caps=caps, generations=generations, reason=reason))
+        record = ledger.seal(Amended(caps=caps, reason=reason))
         try:
             apply(state, record)
         except ImpossibleEventError as error:
             raise ValueError(f"amend: {error.why}") from error
         ledger.append(record)
         return state
-
-
-def affordable_generations(plan: Plan, caps: Caps) -> int:
-    """Return G under other caps. Raises ValueError beyond the tier's number of evaluations."""
-    most = plan.nominal.evaluations
-    if caps.evaluations > most:
-        where = plan.phase if plan.tier is None else f"tier {plan.tier}"
-        raise ValueError(
-            f"--max-evals: expected at most the {most} evaluations of {where}, got "
-            f"{caps.evaluations}; begin a run of a larger tier for more"
-        )
-    if plan.search is None or caps.evaluations == plan.caps.evaluations:
-        return plan.resolved.generations
-    return max(1, caps.evaluations // plan.resolved.per_generation)
 
 
 def lets_through(state: RunState, rule: str, reason: str) -> tuple[Fired, ...]:

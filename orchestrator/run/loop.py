@@ -20,7 +20,6 @@ from budgets.accounts import Attempt as Recorded
 from budgets.events import (
     Event,
     Fired,
-    GenerationAsked,
     GenerationTold,
     Owner,
     Reserved,
@@ -30,11 +29,12 @@ from budgets.events import (
 from budgets.failure_causes import cause_of, is_unexplained
 from budgets.formatting import one_line
 from budgets.ledger import LEAST_FREE_BYTES, Ledger, Record
+from budgets.plan import Configuration
 from budgets.rules import Ruling, disk_full, judge, no_room, only_ends_the_search
 from budgets.schedule import blocking_batches, next_action, open_batches
 from budgets.state import Batch, Observer, RunState, apply
 from budgets.storage import unused
-from budgets.verdict import decide
+from budgets.verdict import Point, decide
 from objectives.registry import varied
 from orchestrator.capacity import Pace
 from orchestrator.execution.api import (
@@ -50,7 +50,7 @@ from orchestrator.execution.api import (
     recover,
 )
 from orchestrator.execution.trainer import CAUSE_CHARACTERS
-from orchestrator.plan.comparisons import due, evaluation_seeds
+from orchestrator.plan.comparisons import due, next_generation
 
 WAIT_SECONDS = 0.5
 """Longest wait for outcomes before signals and budgets are checked again."""
@@ -116,19 +116,16 @@ class Stop:
         self.requested, self.signum = True, signum
 
 
-Points = tuple[tuple[float, ...], ...]
-"""Of the unit cube: the whole of a calibration, a check or a campaign."""
-
-
 class Learner(Protocol):
     """Proposes the points of a generation and learns from their scores."""
 
-    def ask(self) -> Points: ...
+    def ask(self) -> tuple[Point, ...]: ...
 
     def tell(self, generation: Batch) -> GenerationTold: ...
 
 
-Proposer = Learner | Points
+Proposer = Learner | tuple[Configuration, ...]
+"""A search, or the whole of a calibration, a check or a campaign."""
 
 
 # How an attempt's end is recorded
@@ -364,9 +361,9 @@ class Loop:
         run, state, own = self.run, self.run.state, self.proposer
         step = next_action(state)
         if step == "generation" and state.current is None:
-            points = own if isinstance(own, tuple) else own.ask()
-            seeds = evaluation_seeds(state.plan, state.begun)
-            run.record(GenerationAsked(generation=state.begun, points=points, seeds=seeds))
+            if not isinstance(own, tuple):
+                own = tuple(Configuration(name="", point=point) for point in own.ask())
+            run.record(next_generation(state, own))
         elif step == "decide" and not state.accounts.holds:
             fired, decided = decide(state)
             for event in fired:

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from budgets.events import (
-    ComparisonAsked,
+    Asked,
     Concluded,
     Event,
     Fired,
-    GenerationAsked,
     GenerationTold,
     Opened,
     Overridden,
@@ -137,9 +136,12 @@ OPENED = Opened(
 )
 
 
-def asked(number: int = 0, candidates: int = 4, seeds: tuple[int, ...] = (5,)) -> GenerationAsked:
-    points = tuple((0.1 * c, 0.1 * number) for c in range(candidates))
-    return GenerationAsked(generation=number, points=points, seeds=seeds)
+def asked(
+    points: Iterable[tuple[float, ...]], number: int = 0, seeds: tuple[int, ...] = (5,)
+) -> Asked:
+    """A generation at these points."""
+    own = tuple(Configuration(name="", point=point) for point in points)
+    return Asked(generation=number, configurations=own, seeds=(seeds,) * len(own))
 
 
 def reserved(candidate: int = 0, **fields: Any) -> Reserved:
@@ -201,11 +203,14 @@ class Story:
         return self.say(OPENED)
 
     def ask(
-        self, seeds: tuple[int, ...] = (5,), candidates: int | None = None, **fields: Any
+        self,
+        seeds: tuple[int, ...] = (5,),
+        candidates: int | None = None,
+        points: Sequence[tuple[float, ...]] = (),
     ) -> RunState:
-        population = candidates or self.state.plan.resolved.population
-        event = asked(len(self.state.generations), population, seeds)
-        return self.say(event.model_copy(update=fields))
+        population, number = candidates or self.state.plan.resolved.population, self.state.begun
+        usual = [(0.1 * c, 0.1 * number) for c in range(population)]
+        return self.say(asked(points or usual, number, seeds))
 
     def reserve(self, candidate: int, seed: int = 5) -> Reserved:
         """The evaluation's next attempt sets the plan's worst case aside."""
@@ -250,9 +255,7 @@ class Story:
     ) -> RunState:
         """A whole comparison with these outcomes, of each arm by seed."""
         self.say(
-            ComparisonAsked(
-                comparison=name, configurations=tuple(arms), seeds=tuple(map(tuple, outcomes))
-            )
+            Asked(comparison=name, configurations=tuple(arms), seeds=tuple(map(tuple, outcomes)))
         )
         for candidate, own in enumerate(outcomes):
             for seed, outcome in own.items():

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from budgets.events import GenerationAsked, Status
+from budgets.events import Status
 from budgets.measurements import (
     Certificate,
     KnobFinding,
@@ -72,7 +72,7 @@ ENDS = ((0.0, 0.5), (1.0, 0.5), (0.5, 0.0), (0.5, 1.0))
 def checking(points: Sequence[tuple[float, ...]] = ENDS) -> Story:
     """A check of knobs a and b that asks for the baseline and these points."""
     story = measuring(1 + len(points), len(SEEDS), calibration=None)
-    story.say(GenerationAsked(generation=0, points=((0.5, 0.5), *points), seeds=SEEDS))
+    story.ask(SEEDS, points=((0.5, 0.5), *points))
     return story
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from budgets.events import ComparisonAsked, Fired, Overridden, Status
+from budgets.events import Asked, Fired, Overridden, Status
 from budgets.plan import Calibration, Caps, Configuration, Window
 from budgets.schedule import (
     blocking_batches,
@@ -49,7 +49,7 @@ def test_a_long_run_that_no_cap_has_room_for_is_left_out(seconds: float, step: s
 def test_after_the_search_a_reference_that_is_late_is_waited_for() -> None:
     """It fills slots that the search leaves idle, and these may have been too few."""
     story, arm = Story(confirmed_plan()), Configuration(name="average", point=(0.4, 0.6))
-    late = ComparisonAsked(comparison="reference", configurations=(arm,), seeds=((50, 51),))
+    late = Asked(comparison="reference", configurations=(arm,), seeds=((50, 51),))
     story.say(late)
     story.finish()
     story.compare("finalists", [arm], [{11: 0.98}])

@@ -12,7 +12,6 @@ from budgets.events import (
     Amended,
     Concluded,
     Event,
-    GenerationAsked,
     GenerationTold,
     Planned,
     Reserved,
@@ -20,7 +19,7 @@ from budgets.events import (
 )
 from budgets.plan import Caps, Envelope, Window
 from budgets.state import Batch, ImpossibleEventError, apply, fold
-from tests.budgets.conftest import Story, make_story, settled, small_plan
+from tests.budgets.conftest import Story, asked, make_story, settled, small_plan
 from tests.ledgers import closed_batch
 
 DONE = Concluded()
@@ -45,7 +44,7 @@ def two_in_flight(story: Story) -> Reserved:
 
 
 RESERVATION = Reserved(generation=0, candidate=2, seed=5, attempt=1, reserve_ms=12_000)
-ASKED = GenerationAsked(generation=1, points=((0.0,),), seeds=(5,))
+ASKED = asked([(0.0,)], 1)
 TOLD = GenerationTold(generation=0, digest="d", mean=(0.5,), sigma=0.1, axis_ratio=1.0)
 
 
@@ -57,7 +56,7 @@ def reservation(**fields: Any) -> Reserved:
 
 
 def amended(**caps: float) -> Amended:
-    return Amended(caps=CAPS.model_copy(update=caps), generations=2, reason="so")
+    return Amended(caps=CAPS.model_copy(update=caps), reason="so")
 
 
 @pytest.mark.parametrize(
@@ -84,7 +83,7 @@ def amended(**caps: float) -> Amended:
         (TOLD.model_copy(update={"generation": 1}), "generation 1 is not in progress"),
         (ASKED, "generation 0 is not told yet"),
         (Planned(plan=small_plan()), "a run has one plan"),
-        (amended(evaluations=1), "1 evaluations do not pay for 2 generations"),
+        (amended(evaluations=1), "1 evaluations do not pay for 1 generations"),
         (amended(device_hours=0.001), "more device time is spent or reserved"),
         (amended(cost=1.0), "the run began without a price"),
         (DONE, "attempts are still running"),
@@ -103,6 +102,14 @@ def test_an_event_that_cannot_follow_is_refused_by_record_and_changes_nothing(
     assert str(refusal.value).startswith(place)
     assert refusal.value.record.event == event
     assert story.state == before
+
+
+@pytest.mark.parametrize(("evaluations", "generations"), [(8, 2), (7, 1), (4, 1)])
+def test_generations_are_as_many_whole_ones_as_are_paid_for(
+    evaluations: int, generations: int
+) -> None:
+    story = make_story(caps=Caps(evaluations=8, hours=9.0))
+    assert story.say(amended(evaluations=evaluations)).plan.resolved.generations == generations
 
 
 # Fitness

@@ -148,9 +148,13 @@ class Books:
         """Points, seeds and the search's digest of each generation."""
         told = {event["generation"]: event["digest"] for event in self.events("generation_told")}
         return [
-            {name: asked[name] for name in ("points", "seeds")}
-            | {"digest": told.get(asked["generation"])}
-            for asked in self.events("generation_asked")
+            {
+                "points": [one["point"] for one in asked["configurations"]],
+                "seeds": asked["seeds"][0],
+                "digest": told.get(asked["generation"]),
+            }
+            for asked in self.events("asked")
+            if asked["comparison"] is None
         ]
 
     @property
@@ -161,7 +165,8 @@ class Books:
                 arm["name"]: {"point": arm["point"], "settings": arm["settings"], "seeds": seeds}
                 for arm, seeds in zip(asked["configurations"], asked["seeds"], strict=True)
             }
-            for asked in self.events("comparison_asked")
+            for asked in self.events("asked")
+            if asked["comparison"] is not None
         }
 
     def scores(self, comparison: str, arm: str) -> dict[int, float | None]:

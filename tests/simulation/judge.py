@@ -13,11 +13,10 @@ from math import ceil, inf
 from pathlib import Path
 
 from budgets.events import (
-    ComparisonAsked,
+    Asked,
     Decided,
     Event,
     Fired,
-    GenerationAsked,
     GenerationTold,
     Opened,
     Reserved,
@@ -240,14 +239,13 @@ class Judge:
         match event:
             case Opened():
                 self.is_unready = False
-            case GenerationAsked():
-                if self.reference is not None:
-                    expected = self.reference.generations[event.generation].points
-                    must(expected == event.points, f"generation {event.generation}: other points")
+            case Asked():
                 self._check_seeds()
-            case ComparisonAsked():
-                self._check_seeds()
-                self._check_comparison(self.state.comparisons[event.comparison])
+                if event.comparison is not None:
+                    self._check_comparison(self.state.comparisons[event.comparison])
+                elif self.reference is not None:
+                    own = self.reference.generations[event.generation].configurations
+                    must(own == event.configurations, f"generation {event.generation}: others")
             case Reserved():
                 aside = (0.0, 0.0) if event.comparison else left_for_the_verdict(self.state)
                 self.books.check_caps(self.state.plan, aside)

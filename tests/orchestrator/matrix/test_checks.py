@@ -11,7 +11,7 @@ from budgets.plan import Devices, Plan
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from objectives.space import Knob, SearchSpace
-from orchestrator.matrix.check_commands import check_points, knob_check, micro_batch
+from orchestrator.matrix.check_commands import knob_check, micro_batch, one_at_a_time
 from orchestrator.plan.forecast import known_knobs
 from orchestrator.records.runs import Result, load_state
 from orchestrator.verify import verify
@@ -43,8 +43,9 @@ def test_the_points_are_the_baseline_and_each_knob_at_the_ends_where_it_is_not()
         Knob(name="c", kind="int", baseline=0.0, **ends),  # the middle of the first fifth
     )
     base, moved = (0.25, 1.0, 0.1), [(0.0, 1.0, 0.1), (1.0, 1.0, 0.1), (0.25, 0.0, 0.1)]
-    points = check_points(SearchSpace(knobs=knobs), ["a", "b", "c"])
-    assert points == (base, *moved, (0.25, 1.0, 1.0))
+    found = one_at_a_time(SearchSpace(knobs=knobs), ["a", "b", "c"])
+    assert [one.point for one in found] == [base, *moved, (0.25, 1.0, 1.0)]
+    assert [one.name for one in found] == ["baseline", "a low", "a high", "b low", "c high"]
 
 
 # The plan

@@ -7,9 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from budgets.ledger import LEDGER
-from budgets.plan import Caps
-from orchestrator.run.files import affordable_generations
-from tests.ledgers import state_of
 
 if TYPE_CHECKING:
     from tests.conftest import Command
@@ -18,20 +15,12 @@ Found = Callable[[Path], dict[str, Any]]
 WHY = ("--reason", "the reviewers want it")
 
 
-@pytest.mark.parametrize(("evaluations", "generations"), [(16, 2), (15, 1), (8, 1), (7, 1), (1, 1)])
-def test_generations_are_as_many_whole_ones_as_are_paid_for(
-    run: Path, evaluations: int, generations: int
-) -> None:
-    plan = state_of(run).plan
-    assert affordable_generations(plan, Caps(evaluations=evaluations)) == generations
-
-
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
         (("--max-hours", "9"), "amend needs --reason"),
         (("--max-evals", "16", *WHY), "expected a cap other than the run's own"),
-        (("--max-evals", "17", *WHY), "at most the 16 evaluations of tier min"),
+        (("--max-evals", "17", *WHY), "min has 16 evaluations at most"),
         (("--max-hours", "-1", *WHY), "--max-hours: Input should be greater than 0, got -1.0"),
         (("--max-cost", "5", *WHY), "the run began without a price"),
         (("--window", "20m", *WHY), "longer than the safety margin"),
