@@ -15,7 +15,7 @@ from itertools import count
 from math import inf
 from typing import NamedTuple
 
-from budgets.events import Key, Reserved, Settled
+from budgets.events import Reserved, Settled
 from budgets.plan import Plan
 
 MS_PER_HOUR = 3_600_000
@@ -79,7 +79,7 @@ class Accounts(NamedTuple):
     device_ms: int = 0  # spent, with or without a result
     evaluations: int = 0  # of the search, with a result
     comparisons: int = 0  # evaluations beside the search
-    holds: Mapping[Key, Attempt] = {}  # running
+    holds: Mapping[str, Attempt] = {}  # running, by place
 
     @property
     def deadline_ms(self) -> float | None:
@@ -91,7 +91,7 @@ class Accounts(NamedTuple):
     def table(self) -> dict[str, Account]:
         """Every currency by name, and the time until the deadline."""
         caps, price, hour = self.plan.caps, self.plan.price_per_device_hour, MS_PER_HOUR
-        comparing = sum(key[0] is not None for key in self.holds)
+        comparing = sum(own.reserved.comparison is not None for own in self.holds.values())
         cost = None if caps.cost is None else caps.cost / price
         cost_ms, hours_ms, device_ms = (
             None if hours is None else hours * hour
@@ -174,13 +174,11 @@ class Accounts(NamedTuple):
 
     def reserve(self, reserved: Reserved) -> "Accounts":
         """Set the worst case of an attempt aside. Raises ValueError if a cap forbids it."""
-        if reserved.key in self.holds:
-            raise ValueError(f"evaluation {reserved.key} already holds a reservation")
         compares = reserved.comparison is not None
         if refusal := self.refusal(reserved.reserve_ms, compares=compares):
             raise ValueError(f"a reservation beyond the cap on {refusal[0].name}")
         own = Attempt(len(self.sessions_ms) - 1, reserved, reserved_ms=self.sessions_ms[-1])
-        return self._replace(holds={**self.holds, reserved.key: own})
+        return self._replace(holds={**self.holds, reserved.place: own})
 
     def settle(self, end: Settled) -> "Accounts":
         """Replace the attempt's reservation by what was measured.
@@ -189,7 +187,7 @@ class Accounts(NamedTuple):
         shows for how long, at least, that session was open.
         """
         holds, sessions_ms = dict(self.holds), list(self.sessions_ms)
-        own = holds.pop(end.key)
+        own = holds.pop(end.place)
         if own.session < len(sessions_ms) - 1:
             end_ms = own.reserved_ms + min(end.charged_ms, own.reserved.reserve_ms)
             sessions_ms[own.session] = max(sessions_ms[own.session], end_ms)

@@ -40,9 +40,6 @@ NoGo = Literal["below_noise", "too_small", "does_not_persist", "pathological", "
 Facts = dict[str, int | float | str]
 """Further numbers and names that a rule saw."""
 
-Key = tuple[ComparisonName | None, int, int, int]
-"""Names an evaluation: comparison or None, generation, candidate, seed."""
-
 MOST_SCORE = 1e100
 """The largest size of a score: comparisons compute with its square."""
 
@@ -93,11 +90,6 @@ class _OfAnAttempt(PlanPart):
     candidate: int
     seed: int
     attempt: int = Field(ge=1)
-
-    @property
-    def key(self) -> Key:
-        """Which evaluation."""
-        return self.comparison, self.generation, self.candidate, self.seed
 
     @property
     def place(self) -> str:

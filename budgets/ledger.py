@@ -89,9 +89,14 @@ class Record(NamedTuple):
     line: bytes  # without its newline
 
     @property
+    def moment(self) -> datetime:
+        """`at`, in UTC."""
+        return datetime.fromisoformat(self.at).astimezone(UTC)
+
+    @property
     def at_ms(self) -> int:
         """`at` in milliseconds since 1970."""
-        return round(1000 * datetime.fromisoformat(self.at).timestamp())
+        return round(1000 * self.moment.timestamp())
 
     @property
     def end(self) -> int:

@@ -9,7 +9,7 @@ reference fills idle slots.
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import islice
 from math import ceil
 from statistics import median
@@ -183,7 +183,7 @@ class Pace(Frozen):
 
 def pace(state: RunState, now: datetime | None = None) -> Pace:
     """Where the run stands; what is still to come begins `now`, or at its last record."""
-    now = max(now or last_seen(state), last_seen(state))
+    now = max(now or state.seen, state.seen)
     plan, left, seconds = state.plan, works_left(state), expected_seconds(state)
     done = [(batch.settled, batch.done_cost) for batch in state.batches()]
     count, cost = (sum(values) for values in zip(*done, strict=True)) if done else (0, 0.0)
@@ -243,8 +243,3 @@ def _is_on_track(
     if plan.caps.hours is not None:
         slacks.append(plan.caps.hours - accounts.wall_ms / MS_PER_HOUR - left - last)
     return min(slacks) >= 0 if slacks else None
-
-
-def last_seen(state: RunState) -> datetime:
-    """The moment of the last record, by the wall's clock."""
-    return datetime.fromtimestamp(state.seen_ms / 1000, UTC)

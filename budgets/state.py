@@ -9,6 +9,7 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import reduce
 from itertools import chain
 from math import inf, nextafter
@@ -149,7 +150,7 @@ class RunState:
     head: str
     records: int
     accounts: Accounts
-    seen_ms: int  # since 1970, by the wall's clock: the last record
+    seen: datetime  # the last record, by the wall's clock
     opened: list[Opened] = field(default_factory=list)
     completed: list[Batch] = field(default_factory=list)  # generations told to the search
     current: Batch | None = None  # the generation that is asked and not told yet
@@ -202,10 +203,6 @@ class RunState:
             return len(self.completed)
         return len(self.completed) + self.current.closed
 
-    def running_attempts(self) -> list[Attempt]:
-        """In the order in which they began."""
-        return list(self.accounts.holds.values())
-
 
 Observer = Callable[[RunState, Event], None]
 """Called with each event and the state after it."""
@@ -235,7 +232,7 @@ def _begun(record: Record) -> RunState:
     open_ms, charged_ms = calibration.open_ms, calibration.charged_ms
     began_ms = record.at_ms - open_ms
     accounts = Accounts(plan, began_ms, began_ms, before_ms=open_ms, device_ms=charged_ms)
-    return RunState(plan, record.digest, record.digest, 1, accounts, began_ms)
+    return RunState(plan, record.digest, record.digest, 1, accounts, record.moment)
 
 
 def apply(state: RunState | None, record: Record) -> RunState:
@@ -255,7 +252,7 @@ def apply(state: RunState | None, record: Record) -> RunState:
     except ValueError as error:
         state.accounts = before
         raise ImpossibleEventError(record, str(error)) from error
-    state.head, state.records, state.seen_ms = record.digest, record.seq + 1, record.at_ms
+    state.head, state.records, state.seen = record.digest, record.seq + 1, record.moment
     return state
 
 
@@ -334,21 +331,19 @@ def _reserved(state: RunState, event: Reserved) -> None:
     _require(not is_over and state.decided is None, "the search is over")
     batch = _in_progress(state, event.comparison, event.generation)
     key = (event.candidate, event.seed)
-    said, number = f"candidate {key[0]}, seed {key[1]}", len(batch.attempts.get(key, ())) + 1
-    is_asked = 0 <= key[0] < len(batch.seeds) and key[1] in batch.seeds[key[0]]
-    _require(is_asked, f"{said} was never asked for")
-    _require(batch.result(*key) is None, f"{said} is already paid for")
+    at, number = bisect_left(batch.pending, key), len(batch.attempts.get(key, ())) + 1
+    is_pending = batch.pending[at : at + 1] == [key]
+    _require(is_pending, f"candidate {key[0]}, seed {key[1]} is not pending")
     _require(event.attempt == number, f"expected attempt {number}, got {event.attempt}")
     state.accounts = state.accounts.reserve(event)
-    batch.attempts[key] = (*batch.attempts.get(key, ()), state.accounts.holds[event.key])
-    del batch.pending[bisect_left(batch.pending, key)]
+    batch.attempts[key] = (*batch.attempts.get(key, ()), state.accounts.holds[event.place])
+    del batch.pending[at]
 
 
 def _settled(state: RunState, event: Settled) -> None:
     batch = _in_progress(state, event.comparison, event.generation)
     key, status = (event.candidate, event.seed), event.status
-    held = state.accounts.holds.get(event.key)
-    is_running = held is not None and held.reserved.attempt == event.attempt
+    is_running = event.place in state.accounts.holds
     _require(is_running, f"attempt {event.attempt} of {key} is not running")
     is_scored, is_failure = event.score is not None, status.final and status is not Status.OK
     _require(is_scored == (status is Status.OK), f"status {status} with score {event.score}")

@@ -151,7 +151,7 @@ class Run:
     @property
     def last(self) -> datetime:
         """The moment of its last record."""
-        return schedules.last_seen(self.state)
+        return self.state.seen
 
     # What was spent
 
@@ -172,7 +172,8 @@ class Run:
         sessions = self.state.accounts.sessions_ms
         opened = zip(self.state.opened, sessions, strict=True)
         left_ms = sum(one.workers * ms for one, ms in opened)
-        left_ms -= sum(sessions[a.session] - a.reserved_ms for a in self.state.running_attempts())
+        running = self.state.accounts.holds.values()
+        left_ms -= sum(sessions[one.session] - one.reserved_ms for one in running)
         hours = {"useful": 0.0, "wasted": 0.0}
         for end in self.state.ends():
             hours["wasted" if end.score is None else "useful"] += end.seconds / 3600
@@ -225,7 +226,7 @@ class Run:
     @cached_property
     def slots(self) -> tuple[Slot, ...]:
         """What every slot does now, by number."""
-        found = [self._busy(one) for one in self.state.running_attempts()]
+        found = [self._busy(one) for one in self.state.accounts.holds.values()]
         workers = self.state.opened[-1].workers if self.standing.goes_on else 0
         idle = set(range(workers)) - {one.slot for one in found}
         found += [Slot(slot=number) for number in idle]

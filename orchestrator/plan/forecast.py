@@ -22,7 +22,7 @@ from budgets.accounts import MS_PER_HOUR
 from budgets.events import Status
 from budgets.measurements import liveness, measure, noise
 from budgets.plan import Calibration, Devices, Plan
-from budgets.schedule import expected, last_seen
+from budgets.schedule import expected
 from budgets.state import RunState
 from budgets.stats import detectable
 from objectives.api import Objective, SetupError
@@ -109,7 +109,7 @@ def _prior(
 
     The same objective is nearest, then as many devices, then the nearest FLOPs, then the newest.
     """
-    plan, there, seen = state.plan, state.plan.devices, last_seen(state)
+    plan, there, seen = state.plan, state.plan.devices, state.seen
     facts = [(one.kind, one.name, one.threads) for one in (there, devices)]
     if facts[0] != facts[1] or kind(plan.objective) != kind(objective.spec):
         return None

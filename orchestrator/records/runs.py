@@ -14,7 +14,6 @@ from budgets.formatting import duration
 from budgets.ledger import LEDGER, Reader, Record
 from budgets.plan import Phase
 from budgets.rules import Decision, Ruling, ruling_of
-from budgets.schedule import last_seen
 from budgets.state import RunState, apply
 from orchestrator.execution.processes import boot_id, owner_is_gone
 
@@ -225,7 +224,7 @@ def goes_on(state: RunState, now: datetime) -> bool:
         return False
     if _is_here(state):
         return not owner_is_gone(state.opened[-1].owner)
-    worst = max((t.reserved.reserve_ms for t in state.running_attempts()), default=0) / 1000
+    worst = max((t.reserved.reserve_ms for t in state.accounts.holds.values()), default=0) / 1000
     return _silent_seconds(state, now) <= worst + PATIENCE_SECONDS
 
 
@@ -235,7 +234,7 @@ def _is_here(state: RunState) -> bool:
 
 
 def _silent_seconds(state: RunState, now: datetime) -> float:
-    return max(0.0, (now - last_seen(state)).total_seconds())
+    return max(0.0, (now - state.seen).total_seconds())
 
 
 def _kind(state: RunState, ruling: Ruling, now: datetime) -> Kind:

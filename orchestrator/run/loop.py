@@ -291,7 +291,7 @@ class Run:
 
         A failure while the disk is full tells nothing of a candidate: the attempt counts as lost.
         """
-        running = (one.reserved for one in self.state.running_attempts())
+        running = (one.reserved for one in self.state.accounts.holds.values())
         own = (one for one in running if attempt_id(self.state, one) == outcome.attempt_id)
         if (reserved := next(own, None)) is None:
             return
@@ -307,7 +307,7 @@ class Run:
 
         None of them may be running under this process; another may have started them.
         """
-        for abandoned in attempts or self.state.running_attempts():
+        for abandoned in attempts or tuple(self.state.accounts.holds.values()):
             attempt = self.attempt(abandoned.reserved)
             outcome = recover(attempt, 2 * attempt.limits.grace_seconds + 5)
             end = settled(abandoned.reserved, outcome, recovered=True)

@@ -107,7 +107,7 @@ class Session:
 
     def _take_up(self, run: Run, slots: Devices, overrides: Overrides) -> None:
         """Record this session, settle what earlier ones left running, apply overrides."""
-        if not run.state.running_attempts():  # otherwise their ends may make a rule fire
+        if not run.state.accounts.holds:  # otherwise their ends may make a rule fire
             for rule, reason in overrides[:1]:
                 lets_through(run.state, rule, reason)  # before anything is written
         run.record(

@@ -75,7 +75,7 @@ def test_whatever_is_tried_no_cap_is_overdrawn(attempts: list[tuple[int, int, bo
     accounts = books(device_hours=0.03, hours=0.03, cost=0.05)
     for candidate, size, final in attempts:
         one = A.model_copy(update={"candidate": candidate, "reserve_ms": size})
-        if (held := accounts.holds.get(one.key)) is not None:
+        if (held := accounts.holds.get(one.place)) is not None:
             most = min(size, held.reserved.reserve_ms)
             accounts = accounts.settle(end(one, most, final=final))
         elif accounts.refusal(size) is None:

@@ -437,7 +437,7 @@ class Judge:
 
 def place_of(event: Reserved | Settled) -> Place:
     """Return the record's attempt."""
-    return event.key, event.attempt
+    return (event.comparison, event.generation, event.candidate, event.seed), event.attempt
 
 
 def results_of(state: RunState) -> dict[Evaluation, tuple[Status, float | None]]:

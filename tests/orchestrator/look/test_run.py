@@ -41,7 +41,7 @@ def test_what_slots_did_adds_up(name: str) -> None:
     for run in moments(name):
         sessions = zip(run.state.accounts.sessions_ms, run.state.opened, strict=True)
         there = sum(ms * opened.workers for ms, opened in sessions) / 3.6e6
-        ends, holds = run.state.accounts.sessions_ms, run.state.running_attempts()
+        ends, holds = run.state.accounts.sessions_ms, run.state.accounts.holds.values()
         running = sum(ends[one.session] - one.reserved_ms for one in holds) / 3.6e6
         assert sum(run.usage.values()) + running == pytest.approx(there)
 
@@ -50,7 +50,7 @@ def test_what_slots_did_adds_up(name: str) -> None:
 def test_a_slot_does_one_thing_for_as_long_as_it_is_in_flight(name: str) -> None:
     for run in moments(name):
         busy = [slot for slot in run.slots if slot.doing != "idle"]
-        in_flight = {f"eval/{one.reserved.place}" for one in run.state.running_attempts()}
+        in_flight = {f"eval/{one.reserved.place}" for one in run.state.accounts.holds.values()}
         assert {slot.place for slot in busy} == in_flight
         assert len({slot.slot for slot in run.slots}) == len(run.slots)
         assert all(slot.seconds is None or slot.seconds > 0.9 for slot in run.slots)
@@ -74,8 +74,8 @@ def _pipe(path: Path) -> None:
 def test_a_heartbeat_is_believed_as_far_as_it_can_be(
     spoil: Callable[[Path], None] | None, tmp_path: Path
 ) -> None:
-    run = next(run for run in moments("go", tmp_path) if run.state.running_attempts())
-    place = tmp_path / "eval" / run.state.running_attempts()[0].reserved.place
+    run = next(run for run in moments("go", tmp_path) if run.state.accounts.holds)
+    place = tmp_path / "eval" / next(iter(run.state.accounts.holds.values())).reserved.place
     place.mkdir(parents=True)
     (place / STARTED).write_text('{"device": "' + "a" * 500 + '"}')
     (place / METRICS).write_bytes(b"\n".join([b"x" * files.HEARTBEAT_BYTES, *BEATS, b'{"st']))
