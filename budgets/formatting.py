@@ -100,11 +100,6 @@ def sentence_case(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def quoted(text: str) -> str:
-    """The text in quotation marks."""
-    return f"\N{LEFT DOUBLE QUOTATION MARK}{text}\N{RIGHT DOUBLE QUOTATION MARK}"
-
-
 def counted(count: int, what: str) -> str:
     """`1 seed`, `8 seeds`, `no seeds`; `2 boundaries`."""
     if count == 1:
@@ -135,11 +130,11 @@ def shortened(names: Sequence[str], width: int) -> list[str]:
 
 
 def table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> list[str]:
-    """The lines of a Markdown table. `>cost` aligns a column right, `<mean` left."""
+    """The lines of a Markdown table. `>cost` aligns a column right."""
     names = list(columns)
-    sides = ({">": "--:", "<": ":--"}.get(name[:1], "---") for name in names)
+    sides = ("--:" if name.startswith(">") else "---" for name in names)
     return [
-        "|" + "".join(f" {name.lstrip('<>')} |".replace("  |", " |") for name in names),
+        "|" + "".join(f" {name.lstrip('>')} |".replace("  |", " |") for name in names),
         f"|{'|'.join(sides)}|",
         *(f"| {' | '.join(map(str, cells))} |" for cells in rows),
     ]

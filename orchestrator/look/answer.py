@@ -16,7 +16,6 @@ from budgets.formatting import (
     listed,
     one_line,
     percent,
-    quoted,
     sentence_case,
 )
 from budgets.measurements import LEAST_CANDIDATES, LEVEL
@@ -163,8 +162,8 @@ def after_the_verdict(run: Run) -> Step:
     best, beaten_by = command("best", named(run)), [one for one in controls if one.gain.is_loss]
     is_first = plan.phase == "phase1"
     if beaten_by:
-        name = quoted(min(beaten_by, key=lambda one: one.gain.mean or 0.0).against)
-        return f"Use {name} instead, or tune knobs that it has too. What was found:", best
+        name = min(beaten_by, key=lambda one: one.gain.mean or 0.0).against
+        return f'Use "{name}" instead, or tune knobs that it has too. What was found:', best
     if own.grade == "go_persists" and is_first:
         count = size("phase2", "min", len(plan.space.knobs), plan.devices.count).resolved
         words = ("--variant", "robust", "--tier", "min", "--from", named(run))
