@@ -20,9 +20,6 @@ Tier = Literal["min", "target", "max"]
 Direction = Literal["minimize", "maximize"]
 """Whether lower or higher scores are better."""
 
-VariantName = Literal["robust", "expanded"]
-"""A phase 2 searches the same knobs on more seeds, or more knobs."""
-
 ComparisonName = Literal["reference", "finalists", "winner", "long_run", "proxy"]
 """Evaluations that no search learns from: see `Confirmation` and `Plan.proxy`."""
 

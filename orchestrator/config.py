@@ -23,7 +23,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from budgets.formatting import printable
-from budgets.plan import Direction, PositiveSeed, SearchMethod, Thresholds, Tier, VariantName
+from budgets.plan import Direction, PositiveSeed, SearchMethod, Thresholds, Tier
 from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from objectives.files import read_toml
@@ -81,7 +81,7 @@ class Search(Table):
     generations: Count | None = key(None, "At most; default: what the tier pays for.")
     seeds_per_candidate: int | None = key(None, "Default: the tier's.", ge=1, le=MOST_SEEDS)
     follows: str | None = key(None, "The phase 1 whose Go it follows.", "--from", "RUN")
-    variant: VariantName | None = key(None, "More seeds, or more knobs.", "-")
+    variant: Literal["robust", "expanded"] | None = key(None, "More seeds, or more knobs.", "-")
     proxy: float | None = key(None, "Evaluate with this share of the FLOPs.", gt=0, lt=1)
 
 
