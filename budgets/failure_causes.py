@@ -6,14 +6,12 @@ reports in an exception of torch or CUDA. What the machine may have caused is re
 """
 
 import re
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from budgets.events import Status
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(NamedTuple):
     """Who caused a failure, and its kind in words."""
 
     whose: Literal["configuration", "infrastructure", "ambiguous", "setup"]

@@ -5,10 +5,9 @@ alone, which `orchestrator.look.text` puts in words. Limits are in `plan.Thresho
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import floor
 from statistics import fmean, median
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from budgets.accounts import Account, Accounts
 from budgets.events import Facts, Fired, Settled, Status
@@ -31,10 +30,8 @@ OVERRIDABLE = ("go", "unproven_knobs", "crash_rate", "sustained_nan", "runaway_t
 
 _TO_REPAIR = ("baseline_failed", "setup_failed", "infrastructure", "storage")
 
-DECISIONS = dict.fromkeys((*OVERRIDABLE, *_TO_REPAIR), "pause") | {
-    "patience": "stop",
-    "budget": "stop",
-}
+DECISIONS = dict.fromkeys((*OVERRIDABLE, *_TO_REPAIR), "pause")
+DECISIONS |= {"patience": "stop", "budget": "stop"}
 """What each rule leads to, as the ledger and `--override` know it."""
 
 
@@ -218,8 +215,7 @@ def patience(state: RunState) -> Fired | None:
 Decision = Literal["continue", "pause", "stop", "done"]
 
 
-@dataclass(frozen=True, slots=True)
-class Ruling:
+class Ruling(NamedTuple):
     """What happens next, and why."""
 
     decision: Decision

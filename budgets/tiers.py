@@ -1,7 +1,7 @@
 """Phases and tiers: a tier's P, G and S on the devices at hand."""
 
-from dataclasses import dataclass
 from math import ceil, floor, log
+from typing import NamedTuple
 
 from budgets.plan import Envelope, Phase, Tier
 
@@ -22,8 +22,7 @@ TIERS = {
 INTENT = {tier: intent for tier, (*_, intent) in _TIERS.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Sizing:
+class Sizing(NamedTuple):
     """A tier as written, as resolved for the devices, and why they differ."""
 
     nominal: Envelope
