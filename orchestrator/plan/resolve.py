@@ -9,7 +9,6 @@ from typing import Any
 
 from budgets.formatting import listed
 from budgets.plan import (
-    MOST_HOURS,
     Calibration,
     Caps,
     Confirmation,
@@ -93,6 +92,7 @@ def slots_of(config: Config) -> Devices:
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhd])", re.ASCII)
 _UNITS = {"s": 1 / 3600, "m": 1 / 60, "h": 1.0, "d": 24.0}
+MOST_HOURS = 100_000  # eleven years
 
 
 def parse_hours(flag: str, text: str) -> float:
