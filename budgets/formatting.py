@@ -79,8 +79,16 @@ def better_when(direction: str) -> str:
 
 
 def percent(share: float, digits: int = 4) -> str:
-    """`99%`, `99.5%`, `1.234%`: up to four digits."""
-    return f"{100 * share:.{digits}g}%"
+    """`99%`, `99.5%`, `1.234%`: up to four digits, or to the point."""
+    size = 100 * share
+    return f"{size:.{digits}g}%" if abs(size) < 999.5 else f"{size:.0f}%"
+
+
+def better(share: float) -> str:
+    """`1.3% better`, `0.204% worse`, `no better`: three digits, so rounding meets no limit."""
+    if round(share, 5) == 0:
+        return "no better"
+    return f"{percent(abs(share), 3)} {'worse' if share < 0 else 'better'}"
 
 
 def duration(seconds: float) -> str:

@@ -127,15 +127,6 @@ def gain_of(improvements: Sequence[float], reference: float, level: float) -> Ga
     )
 
 
-def better(share: float) -> str:
-    """`1.3% better`, `0.204% worse`, `no better`: three digits, so rounding meets no limit."""
-    size = 100 * abs(share)
-    if round(size, 3) == 0:
-        return "no better"
-    digits = f"{size:.3g}" if size < 1000 else f"{size:.0f}"
-    return f"{digits}% {'worse' if share < 0 else 'better'}"
-
-
 # Rates
 
 

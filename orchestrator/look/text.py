@@ -11,11 +11,11 @@ from rich.filesize import decimal
 from budgets import verdict
 from budgets.accounts import Account
 from budgets.events import Amended, Decided, Facts, Fired, Overridden, Status
-from budgets.formatting import counted, duration, listed, number, percent, sentence_case
+from budgets.formatting import better, counted, duration, listed, number, percent, sentence_case
 from budgets.plan import ComparisonName
 from budgets.schedule import GOOD_ACCURACY, Pace, next_action
 from budgets.state import RunState
-from budgets.stats import Gain, better
+from budgets.stats import Gain
 from orchestrator.look.run import Knob, Run, comparison_name
 from orchestrator.plan.phase2 import objection
 

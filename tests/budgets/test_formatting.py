@@ -24,6 +24,7 @@ def test_a_command_quotes_the_words_that_a_shell_would_part() -> None:
     ("said", "text"),
     [
         (percent(0.995), "99.5%"),
+        (percent(12.345, 3), "1234%"),
         (duration(7500.0), "2 h 05 min"),
         (duration(0.03125), "0.031 s"),
         (duration(6.44), "6.4 s"),
