@@ -20,7 +20,7 @@ DIRECTIONS = {"direction", "goal", "maximise", "maximize", "minimise", "minimize
 class Settings(BaseModel):
     """What a user may set of an objective."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # settings by the name of all of them
     profiles: ClassVar[Mapping[str, Mapping[str, Any]]] = {}

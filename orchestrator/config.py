@@ -191,6 +191,11 @@ SECTIONS: dict[str, type[BaseModel]] = {
 TABLES = (*SECTIONS, TRAINING, FACTORS)
 
 
+def _table() -> Any:
+    """Declare a table of which every key has a default."""
+    return Field(default_factory=dict, validate_default=True)
+
+
 class Config(Table):
     """Every value of a run, and where each is from."""
 
@@ -202,16 +207,16 @@ class Config(Table):
     preset: str | None = key(None, "Named training settings.", "-", "NAME")
     profile: str | None = key(None, "Named settings that fit the memory.")
     training: dict[str, Any] = {}
-    search: Search = Search()
-    budget: Budget = Budget()
-    evaluation: Evaluation = Evaluation()
-    verdict: Verdict = Verdict()
-    backend: Backend = Backend()
-    backpressure: Backpressure = Backpressure()
+    search: Search = _table()
+    budget: Budget = _table()
+    evaluation: Evaluation = _table()
+    verdict: Verdict = _table()
+    backend: Backend = _table()
+    backpressure: Backpressure = _table()
     campaign: Campaign | None = None
-    thresholds: Thresholds = Thresholds()
+    thresholds: Thresholds = _table()
     factors: dict[str, Any] = {}
-    slurm: Slurm = Slurm()
+    slurm: Slurm = _table()
 
     _file: Path | None = PrivateAttr(None)
     _sources: Mapping[str, str] = PrivateAttr(default_factory=dict)

@@ -14,11 +14,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO
-
-from rich.console import Console, Group
-from rich.live import Live
-from rich.text import Text
+from typing import IO, Any
 
 from budgets import events
 from budgets.formatting import duration, listed, number, plain, printable
@@ -166,8 +162,11 @@ def pause(began: float) -> float:
 # The picture
 
 
-def picture(seen: Run) -> Group:
-    """Return how a run stands, and the empty line on which the cursor rests."""
+def picture(seen: Run) -> Any:
+    """Return how a run stands, and the empty line on which the cursor rests, for rich."""
+    from rich.console import Group
+    from rich.text import Text
+
     lines = (printable(line).replace("\n", " ") for line in status_lines(seen))
     return Group(Text("\n".join(lines)), "")
 
@@ -188,6 +187,9 @@ class Screen:
     """
 
     def __init__(self, *, transient: bool = False) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
         self._console = Console(emoji=False, highlight=False)
         # Never hidden, so that a kill leaves it visible.
         self._console.show_cursor = lambda show=True: False  # type: ignore[method-assign]  # noqa: ARG005
@@ -225,6 +227,8 @@ class Screen:
     def _print(self) -> None:
         said, self._unsaid = self._unsaid, []
         if said:
+            from rich.text import Text
+
             self._console.print(Text("\n".join(map(printable, said))), soft_wrap=True)
 
 
