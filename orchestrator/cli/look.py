@@ -9,23 +9,29 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from time import process_time
-from typing import Literal
+from typing import Any, Literal
 
 from typer import Argument, Option
 
-from budgets.formatting import printable
+from budgets.formatting import printable, shell_word
 from budgets.ledger import LEDGER, LedgerCorruptError
 from budgets.state import ImpossibleEventError
+from budgets.verdict import recommendation
+from objectives import registry
+from objectives.api import Knobs, ObjectiveSpec
 from objectives.files import replace
 from orchestrator.cli.options import Typed, named_file, switch
 from orchestrator.cli.output import Answer, silence
+from orchestrator.config import Config, to_toml
 from orchestrator.look.answer import answer
 from orchestrator.look.compare import Comparison
+from orchestrator.look.json_documents import best_document, plain_values
 from orchestrator.look.json_documents import document as run_document
 from orchestrator.look.page import page_html, page_markdown
 from orchestrator.look.run import Run
 from orchestrator.look.sections import knobs_table, page_of
 from orchestrator.look.terminal import Screen, can_paint, looks, pause, status_lines, told
+from orchestrator.look.text import cautions
 from orchestrator.records.runs import find_run, load_state, runs_below
 
 
@@ -139,16 +145,43 @@ def best(
     ),
 ) -> Answer:
     """Show the configuration that a search recommends, after a No-Go the baseline."""
-    from orchestrator import best as forms
-
-    view = _view(typed.directory("phase1", "phase2"))
-    forms.recommended(view)
-    document = partial(forms.as_dict, view)
+    run = _view(typed.directory("phase1", "phase2"))
+    plan, spec, said = run.plan, run.plan.objective, answer(run)
+    if not run.is_search:
+        raise ValueError(f"{plan.run_id} is a {plan.phase} run: only a search recommends something")
+    if not run.state.completed:
+        raise ValueError(f"{plan.run_id} recommends nothing yet: no generation is complete")
+    values = {k.name: k.baseline if k.recommended is None else k.recommended for k in run.knobs}
+    is_baseline = recommendation(run.state) is None  # after a No-Go
+    which = "the baseline" if is_baseline else "the best candidate"
+    source = f"{plan.run_id}: {which}. {said.headline}"
+    document = partial(_recommended, run)
     if form == "toml":
-        return Answer(document, [forms.as_toml(view).rstrip("\n")])
+        return Answer(document, [_as_toml(spec, None if is_baseline else values, source)])
     if form == "flags":
-        print(printable(forms.source(view)), file=sys.stderr)
-        return Answer(document, [forms.as_flags(view)])
-    said = answer(view)
+        if not (arguments := registry.load(spec).arguments(values)):
+            raise ValueError(f"--as flags: {spec.name} takes no arguments")
+        print(printable(source), file=sys.stderr)
+        return Answer(document, [" ".join(map(shell_word, arguments))])
     known = [f"{name}: {text}" for name, text in said.parts.items() if name != "Next"]
-    return Answer(document, [said.headline, *known], "".join(knobs_table(view)))
+    return Answer(document, [said.headline, *known], "".join(knobs_table(run)))
+
+
+def _recommended(run: Run) -> dict[str, Any]:
+    """Return the JSON document; it contains `best.json`."""
+    own = {"run_id": run.plan.run_id, "directory": str(run.directory), "cautions": cautions(run)}
+    return {**own, "knobs": plain_values(run.knobs), **best_document(run)}
+
+
+def _as_toml(spec: ObjectiveSpec, recommended: Knobs | None, comment: str) -> str:
+    """Return a configuration file with the recommended baseline, or the one it has.
+
+    Raises ValueError where it cannot be moved, and SetupError if the objective cannot be loaded.
+    """
+    moved = spec if recommended is None else registry.load(spec).with_baseline(recommended)
+    if moved is None:
+        raise ValueError(f"--as toml: {spec.name} has no settings for another baseline. See --json")
+    settings = {f"training.{name}": value for name, value in registry.unusual(moved).items()}
+    if spec.name != Config().objective:  # `train` reads the file too
+        settings = {"objective": spec.name, **settings}
+    return to_toml(settings, comment).rstrip("\n")
