@@ -3,6 +3,7 @@
 What a flag is called, takes and says is declared with its key, in `orchestrator/config.py`.
 """
 
+import os
 from functools import cached_property
 from inspect import Parameter
 from pathlib import Path
@@ -122,8 +123,10 @@ class Typed:
         return tuple((rule, reason) for rule in rules)
 
 
-def named_file(path: Path, *endings: str) -> Path:
+def named_file(path: Path, *endings: str, is_new: bool = False) -> Path:
     """Return the file that --out names. Raises ValueError if it cannot be written there."""
+    if is_new and os.path.lexists(path):
+        raise ValueError(f"--out {path}: there is something already; name another file")
     if not str(path).isprintable() or path.is_dir() or not path.parent.is_dir():
         raise ValueError(f"--out: expected a file in a directory that is there, got {str(path)!r}")
     if endings and path.suffix.lower() not in endings:

@@ -45,9 +45,7 @@ def init(
     own = own.rstrip() + "\n"
     if out is None:
         return Answer(None, own.splitlines())
-    if out.exists() or out.is_symlink():
-        raise ValueError(f"--out {out}: there is something already; name another file")
-    replace(named_file(out), own.replace("THIS-FILE", shell_word(str(out))).encode())
+    replace(named_file(out, is_new=True), own.replace("THIS-FILE", shell_word(str(out))).encode())
     return Answer(None, [f"{out} is written. See it with: {command('explain', str(out))}"])
 
 

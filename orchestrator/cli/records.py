@@ -14,12 +14,7 @@ from typer import Argument, Option
 from budgets.formatting import counted, printable, shell_word
 from budgets.ledger import SYSTEM_CLOCK, move_command, set_aside_command
 from orchestrator.cli.options import Typed, named_file, switch
-from orchestrator.cli.output import (
-    EXIT_CORRUPT,
-    EXIT_STORAGE,
-    Answer,
-    print_json,
-)
+from orchestrator.cli.output import EXIT_CORRUPT, EXIT_STORAGE, Answer, print_json
 from orchestrator.records.runs import REPEAT, find_run, load_state
 
 PORT = 8321
@@ -106,10 +101,8 @@ def optuna(
     from orchestrator.look.run import Run
 
     directory = typed.directory("phase1", "phase2")
-    if out.exists():
-        raise ValueError(f"--out {out}: it exists already; name a new file")
     view = Run(load_state(directory), datetime.now(UTC), directory)
-    said = f"{as_study(view, named_file(out))} trials written to {out}. Look: "
+    said = f"{as_study(view, named_file(out, is_new=True))} trials written to {out}. Look: "
     look = f"optuna-dashboard sqlite:///{shell_word(str(out.absolute()))}"
     return Answer(None, [said + look, BEST_TRIAL])
 
