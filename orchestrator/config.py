@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, Self, get_args, get_type_hints
 
 import orjson
 from pydantic import (
@@ -175,21 +175,6 @@ class Slurm(Table):
 
 TRAINING, FACTORS = "training", "factors"
 
-SECTIONS: dict[str, type[BaseModel]] = {
-    "search": Search,
-    "budget": Budget,
-    "evaluation": Evaluation,
-    "verdict": Verdict,
-    "backend": Backend,
-    "backpressure": Backpressure,
-    "campaign": Campaign,
-    "thresholds": Thresholds,
-    "slurm": Slurm,
-}
-"""Tables with fixed keys. `[training]` has the objective's, `[factors]` whatever is varied."""
-
-TABLES = (*SECTIONS, TRAINING, FACTORS)
-
 
 def _table() -> Any:
     """Declare a table of which every key has a default."""
@@ -276,6 +261,16 @@ class Config(Table):
         found = ((f"{name}.{key}", own[key]) for name, own in tables.items() for key in own)
         return {**{name: getattr(self, name) for name in TOP}, **dict(found)}
 
+
+SECTIONS: dict[str, type[BaseModel]] = {
+    name: kind
+    for name, field in Config.model_fields.items()
+    for kind in (field.annotation, *get_args(field.annotation))
+    if isinstance(kind, type) and issubclass(kind, BaseModel)
+}
+"""Tables with fixed keys. `[training]` has the objective's, `[factors]` whatever is varied."""
+
+TABLES = (*SECTIONS, TRAINING, FACTORS)
 
 TOP = tuple(name for name in Config.model_fields if name not in TABLES)
 """Keys above all tables."""

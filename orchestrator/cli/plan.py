@@ -76,13 +76,12 @@ def explained(config: Config) -> tuple[dict[str, Any], list[str]]:
 
 
 LONGEST_SHOWN = 200  # characters of a value
-BUDGET = ("target_flops", "num_batches", "num_epochs")
-"""Settings of how long to train. The first that is set decides."""
 
 
 def _rows(config: Config, values: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     """Yield key, value and origin, defaults last; a table as a value has a row for each part."""
-    first, *unused = [key for name in BUDGET if values.get(key := f"{TRAINING}.{name}")] or [""]
+    lengths = (f"{TRAINING}.{name}" for name in config.tuned.budget_settings)
+    first, *unused = [*filter(values.get, lengths)] or [""]  # how long it trains
     for key in sorted(values, key=lambda key: config.source(key) == "default"):
         note = f", not used: {first} comes first" if key in unused else ""
         own = values[key]
