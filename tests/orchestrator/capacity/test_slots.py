@@ -4,7 +4,8 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from subprocess import PIPE, Popen
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,13 +16,29 @@ from orchestrator import capacity
 from orchestrator.capacity import HostSlots, Law
 from orchestrator.matrix.carry_out import carry_out_search
 from tests.asking import config_for
-from tests.orchestrator.capacity.slot_holder import flying
+from tests.conftest import REPOSITORY
 
 if TYPE_CHECKING:
     from tests.orchestrator.capacity.conftest import World
 
-HOLDER = Path(__file__).parent / "slot_holder.py"
-REPOSITORY = Path(__file__).parents[3]
+HOLDER = """
+import sys
+from pathlib import Path
+from orchestrator import capacity
+from tests.orchestrator.capacity.test_slots import NONE
+capacity.SLOTS = Path(sys.argv[1])
+slots = capacity.HostSlots(1, print)
+assert slots.admits(NONE)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def flying(count: int) -> Any:
+    """A state with so many evaluations in flight."""
+    return SimpleNamespace(accounts=SimpleNamespace(holds=range(count)))
+
+
 NONE, ONE = flying(0), flying(1)
 said: list[str] = []
 sharers: list[HostSlots] = []
@@ -74,9 +91,8 @@ def test_those_that_want_one_slot_take_turns() -> None:
 
 
 def test_a_killed_process_frees_its_slot(slots: Path) -> None:
-    command = [sys.executable, str(HOLDER), str(slots), "1"]
-    environment = {"PYTHONPATH": str(REPOSITORY)}
-    with Popen(command, env=environment, stdin=PIPE, stdout=PIPE, text=True) as dies:
+    command = [sys.executable, "-c", HOLDER, str(slots)]
+    with Popen(command, cwd=REPOSITORY, stdin=PIPE, stdout=PIPE, text=True) as dies:
         assert dies.stdout is not None
         assert dies.stdout.readline() == "held\n"
         waits = sharer(1)
