@@ -66,17 +66,11 @@ def amend(
     from orchestrator.look.answer import answer
     from orchestrator.look.json_documents import document as document_of
     from orchestrator.look.run import Run
-    from orchestrator.plan.resolve import window_of
+    from orchestrator.plan.resolve import caps_for
     from orchestrator.run.files import amend as amend_run
 
-    directory, caps = find_run(run, typed.root), typed.config.budget
-    changes = {
-        "evaluations": caps.max_evals,
-        "device_hours": caps.max_device_hours,
-        "hours": caps.max_hours,
-        "cost": caps.max_cost,
-        "window": window_of(caps),
-    }
+    directory, config = find_run(run, typed.root), typed.config
+    changes = {**dict(caps_for(config, 1)), "evaluations": config.budget.max_evals}
     state = amend_run(directory, changes, typed.reason, SYSTEM_CLOCK)
     view = Run(state, datetime.now(UTC), directory)
     planned = counted(state.plan.resolved.generations, "generation")
