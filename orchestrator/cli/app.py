@@ -169,14 +169,12 @@ def program(*, is_whole: bool = False) -> Any:
         help="CMA-ES search on a budget that is reserved before it is spent.",
         epilog=_examples("doctor", "phase1 --tier min", "report --html"),
     )
-    version: dict[str, Any] = {
-        "metavar": "",
-        "callback": _say_version,
-        "help": "Print the version.",
-    }
+    about = "Print the version."
 
     @app.callback()
-    def before(asked: bool = typer.Option(False, "--version", is_eager=True, **version)) -> None:
+    def before(
+        asked: bool = typer.Option(False, "--version", callback=_say_version, help=about),
+    ) -> None:
         """Options before a command's name."""
 
     whole: Any = typer.main.get_command(app)
