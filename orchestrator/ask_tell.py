@@ -22,7 +22,6 @@ from orchestrator.execution.api import (
     Outcome,
     Report,
     outcome_of,
-    write_config,
     write_started,
     write_summary,
 )
@@ -78,7 +77,6 @@ class CallersExecutor:
             return self.slots.count - len(self._open) - len(self._ended)
 
     def submit(self, attempt: Attempt) -> None:
-        write_config(attempt)
         write_started(attempt, DEVICE)
         trial = Trial(dict(attempt.knobs), attempt.seed, attempt, time.monotonic())
         with self._changed:

@@ -115,13 +115,13 @@ def _by_its_file(directory: Path, state: RunState, event: Settled) -> Settled | 
 
     A file that came too late for a given-up attempt, or whose failure was excused, says nothing.
     """
-    file = directory / "eval" / event.place / SUMMARY
-    outcome, given_up = read(Outcome, file), was_given_up(event.status, event.cause)
+    place = directory / "eval" / event.place
+    outcome, given_up = read(Outcome, place), was_given_up(event.status, event.cause)
     is_own = outcome is not None and outcome.attempt_id == attempt_id(state, event)
     if outcome is None or (not is_own and given_up):
         return None
     if not is_own:  # it was settled by a file of that name, under another plan
-        raise DivergedError(f"is of an attempt, and {file} of another")
+        raise DivergedError(f"is of an attempt, and {place / SUMMARY} of another")
     end = judged(state, settled(event, outcome, recovered=event.recovered))
     is_its_end = was_given_up(end.status, end.cause) and end.seconds == event.seconds
     return end if not given_up or is_its_end else event

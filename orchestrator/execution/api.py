@@ -21,7 +21,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, Literal, Protocol, Self, TypeVar
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from budgets.events import MOST_SCORE, Owner, Status
 from budgets.plan import Devices, Frozen, Limits
@@ -34,7 +34,6 @@ MEASUREMENT, SUMMARY, LOCK = "measurement.json", "summary.json", "supervisor.loc
 LARGEST_FILE_BYTES = 1_000_000  # a longer one is not believed
 KILL_SECONDS = 1.0  # for killed processes to disappear
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
-Model = TypeVar("Model", bound=BaseModel)
 Seconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]  # a file has no others
 
 
@@ -43,7 +42,7 @@ class EngineError(Exception):
 
 
 class Attempt(Frozen):
-    """Everything a supervisor needs, written to `config.json` in the attempt's directory."""
+    """Everything a supervisor needs, on disk before anyone is asked to start the attempt."""
 
     attempt_id: str
     directory: Path
@@ -56,7 +55,7 @@ class Attempt(Frozen):
 
 
 class Started(Owner):
-    """The supervisor of an attempt (`started.json`)."""
+    """The supervisor of an attempt."""
 
     attempt_id: str
     device: str = ""  # see `device_name`
@@ -66,7 +65,7 @@ Reported = Literal[Status.OK, Status.NAN, Status.OOM, Status.ERROR]
 
 
 class Report(Frozen):
-    """How the evaluation ended by its own account (`measurement.json`)."""
+    """How the evaluation ended by its own account."""
 
     attempt_id: str
     status: Reported
@@ -77,7 +76,7 @@ class Report(Frozen):
 
 
 class Outcome(Frozen):
-    """How an attempt ended, as measured by its supervisor (`summary.json`)."""
+    """How an attempt ended, as measured by its supervisor."""
 
     attempt_id: str
     status: Status
@@ -91,6 +90,8 @@ class Outcome(Frozen):
 
 
 Own = TypeVar("Own", Attempt, Started, Report, Outcome)
+FILES = {Attempt: CONFIG, Started: STARTED, Report: MEASUREMENT, Outcome: SUMMARY}
+"""In the attempt's directory."""
 
 
 class Executor(Protocol):
@@ -116,7 +117,7 @@ class Executor(Protocol):
         """
 
     def submit(self, attempt: Attempt) -> None:
-        """Start an attempt whose directory exists and is empty. A slot must be free."""
+        """Start an attempt whose directory holds its config alone. A slot must be free."""
 
     def wait(self, timeout_seconds: float) -> list[Outcome]:
         """Return new outcomes: at least one, unless the time is up or nothing is running."""
@@ -133,17 +134,13 @@ def lost(attempt: Attempt, cause: str, seconds: float) -> Outcome:
     return Outcome(attempt_id=name, status=Status.LOST, cause=cause, seconds=seconds)
 
 
-def write_model(path: Path, model: BaseModel, *, durable: bool = True) -> None:
-    """Write the model as JSON, whole or not at all.
+def write_model(directory: Path, own: Own, *, durable: bool = True) -> None:
+    """Write one of an attempt's files, whole or not at all.
 
     NaN and infinity are kept; pydantic's own JSON would turn them into null.
     """
-    replace(path, json.dumps(model.model_dump(), default=str).encode(), durable=durable)
-
-
-def write_config(attempt: Attempt) -> None:
-    """Write `config.json` durably, before anyone is asked to start the attempt."""
-    write_model(attempt.directory / CONFIG, attempt)
+    data = json.dumps(own.model_dump(), default=str).encode()
+    replace(directory / FILES[type(own)], data, durable=durable)
 
 
 def open_logs(directory: Path) -> tuple[int, ...]:
@@ -159,7 +156,7 @@ def write_started(attempt: Attempt, device: str) -> None:
     """
     owner = processes.this_owner().model_dump()
     started = Started(attempt_id=attempt.attempt_id, device=device, **owner)
-    write_model(attempt.directory / STARTED, started, durable=False)
+    write_model(attempt.directory, started, durable=False)
 
 
 def write_summary(directory: Path, outcome: Outcome) -> Outcome:
@@ -169,25 +166,25 @@ def write_summary(directory: Path, outcome: Outcome) -> Outcome:
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)  # the evaluation may have removed it
-        write_model(directory / SUMMARY, outcome)
+        write_model(directory, outcome)
     except OSError as error:
         found = {"status": Status.LOST, "measurement": None}
         return outcome.model_copy(update={**found, "cause": f"no {SUMMARY}: {error.strerror}"})
     return outcome
 
 
-def read(model: type[Model], path: Path) -> Model | None:
-    """Return the file's content; None if it is absent, invalid, or not a plain file."""
+def read(model: type[Own], directory: Path) -> Own | None:
+    """Return one of an attempt's files; None if it is absent, invalid, or not a plain file."""
     try:
-        most = LARGEST_FILE_BYTES if path.name == MEASUREMENT else None  # the objective writes it
-        return model.model_validate_json(read_plain(path, most))
+        most = LARGEST_FILE_BYTES if model is Report else None  # the objective writes it
+        return model.model_validate_json(read_plain(directory / FILES[model], most))
     except (OSError, ValueError):
         return None
 
 
-def read_own(attempt: Attempt, model: type[Own], name: str) -> Own | None:
-    """Return the content of one of the attempt's files, unless it belongs to another attempt."""
-    found = read(model, attempt.directory / name)
+def read_own(attempt: Attempt, model: type[Own]) -> Own | None:
+    """Return one of the attempt's files, unless it belongs to another attempt."""
+    found = read(model, attempt.directory)
     return found if found is not None and found.attempt_id == attempt.attempt_id else None
 
 
@@ -241,7 +238,7 @@ def locked(directory: Path, wait_seconds: float = 0.0) -> Iterator[bool]:
 
 def kill_supervisor(directory: Path) -> None:
     """Kill the attempt's supervisor if it runs on this machine, also a stopped one."""
-    started = read(Started, directory / STARTED)
+    started = read(Started, directory)
     if started and processes.is_alive_here(started):
         processes.send([started.pid], signal.SIGKILL)
 
@@ -255,7 +252,7 @@ def end_if_abandoned(attempt: Attempt, seconds: float) -> Outcome | None:
     with locked(attempt.directory, KILL_SECONDS) as is_unsupervised:
         if not is_unsupervised:
             return None
-        if outcome := read_own(attempt, Outcome, SUMMARY):
+        if outcome := read_own(attempt, Outcome):
             return outcome
         if not processes.kill_marked(attempt.attempt_id, KILL_SECONDS):
             return None
@@ -275,7 +272,7 @@ def recover(attempt: Attempt, wait_seconds: float) -> Outcome:
         if not has_ended:
             kill_supervisor(directory)
         processes.kill_marked(attempt.attempt_id)
-    config = read(Attempt, directory / CONFIG)
+    config = read(Attempt, directory)
     is_of_this_boot = config.owner.boot_id == processes.boot_id() if config else is_there
     is_unborn = is_of_this_boot and not (directory / STARTED).exists()
     seconds = 0.0 if is_unborn else attempt.limits.reserve_ms / 1000

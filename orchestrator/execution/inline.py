@@ -35,7 +35,6 @@ class InlineExecutor:
         return self.slots.count - len(self._queue)
 
     def submit(self, attempt: Attempt) -> None:
-        api.write_config(attempt)
         self._queue.append(attempt)
 
     def wait(self, timeout_seconds: float) -> list[Outcome]:  # noqa: ARG002 - the Protocol's

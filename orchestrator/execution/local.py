@@ -198,11 +198,6 @@ class LocalExecutor:
         return len(self._free)
 
     def submit(self, attempt: Attempt) -> None:
-        api.write_config(attempt)
-        self.start(attempt)
-
-    def start(self, attempt: Attempt) -> None:
-        """Submit an attempt whose `config.json` is on disk."""
         device = self._free.pop(0)
         common = {"threads": self.slots.threads, "host": self._host, "deadline": self._deadline}
         line = self._server.start(directory=attempt.directory, gpu_id=device, **common)

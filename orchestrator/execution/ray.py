@@ -72,13 +72,13 @@ class Agent:
         """
         self._local.extend(heard_at + self._lease_seconds)
         for name in [name for name in wanted if name not in self._taken]:
-            if (attempt := api.read(Attempt, wanted[name] / api.CONFIG)) is None:
+            if (attempt := api.read(Attempt, wanted[name])) is None:
                 raise EngineError(
                     f"{self._host} cannot read {wanted[name] / api.CONFIG}: the run's directory "
                     "must be on storage that all nodes share. Give one with --runs-dir"
                 )
             self._taken.add(name)
-            self._local.start(attempt)
+            self._local.submit(attempt)
         if cancel:
             self._local.cancel()
         began = time.monotonic()
@@ -186,7 +186,6 @@ class RayExecutor:
         return sum(node.free for node in self._nodes)
 
     def submit(self, attempt: Attempt) -> None:
-        api.write_config(attempt)
         node = max(self._nodes, key=lambda node: node.free)
         assert node.free, "submit needs a free slot"
         node.running[attempt.attempt_id] = attempt
@@ -253,7 +252,7 @@ class RayExecutor:
     def _settle(self, node: _Node, *, is_overdue: bool) -> None:
         """Return a lost node's attempts by their summaries, or charge them at its deadline."""
         for name, attempt in list(node.running.items()):
-            outcome = api.read_own(attempt, Outcome, api.SUMMARY)
+            outcome = api.read_own(attempt, Outcome)
             if outcome is None and is_overdue:
                 cause = f"node {node.host} is lost: what it took there is not known"
                 outcome = api.lost(attempt, cause, attempt.limits.reserve_ms / 1000)

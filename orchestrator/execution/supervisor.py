@@ -77,7 +77,7 @@ def supervise(line: socket.socket, request: dict[str, Any]) -> None:
     began, directory = time.monotonic(), Path(request.pop("directory"))
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # with the server's setting nothing can be reaped
     processes.adopt_orphans()
-    if attempt := api.read(Attempt, directory / api.CONFIG):
+    if attempt := api.read(Attempt, directory):
         watch = Watch(attempt, line, began, **request)
         signal.signal(signal.SIGTERM, watch.end)  # may come as soon as there is a marker
         with api.locked(directory) as is_mine:
@@ -238,7 +238,7 @@ class Watch:
         )
 
     def _ending(self) -> tuple[Status, str, Report | None]:
-        own = api.read_own(self.attempt, Report, api.MEASUREMENT) if self.trainer else None
+        own = api.read_own(self.attempt, Report) if self.trainer else None
         counts = self.exit_code == 0
         if self.violation is not None:  # a result that was complete when its reader vanished is
             counts = self.violation[0] in (Status.LOST, Status.CANCELLED)  # paid for: keep it

@@ -77,7 +77,7 @@ def _prepare(supervisor: int, logs: Sequence[int]) -> None:
 def main(attempt: Attempt, device: str, threads: int) -> None:
     """Evaluate the attempt and write `measurement.json`, which only this machine reads."""
     report = evaluate(attempt, device, threads)
-    api.write_model(attempt.directory / api.MEASUREMENT, report, durable=False)
+    api.write_model(attempt.directory, report, durable=False)
 
 
 def evaluate(attempt: Attempt, device: str, threads: int) -> Report:

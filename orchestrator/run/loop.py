@@ -38,16 +38,14 @@ from budgets.verdict import Point, decide
 from objectives.registry import varied
 from orchestrator.capacity import Pace
 from orchestrator.execution.api import (
-    CONFIG,
     INTERRUPTS,
-    STARTED,
-    SUMMARY,
     Attempt,
     Executor,
     Outcome,
     Started,
     read_own,
     recover,
+    write_model,
 )
 from orchestrator.execution.trainer import CAUSE_CHARACTERS
 from orchestrator.plan.comparisons import due, next_generation
@@ -251,22 +249,21 @@ class Run:
         return no_room(self.state, batch, candidate, later) or (record, self.attempt(reserved))
 
     def reserve(self, record: Record, attempt: Attempt) -> bool:
-        """Record a reservation and make the attempt's directory, which is empty.
+        """Record a reservation; make the attempt's directory, with its config alone.
 
         Return False if the attempt was started before, by a reservation that the ledger has lost.
         """
-        begun = (  # an evaluation may overwrite some of them: it runs in that directory
-            read_own(attempt, Attempt, CONFIG)
-            or read_own(attempt, Started, STARTED)
-            or read_own(attempt, Outcome, SUMMARY)
-        )
-        if begun is None:
+        # an evaluation may overwrite some of them: it runs in that directory
+        found = read_own(attempt, Attempt), read_own(attempt, Started), read_own(attempt, Outcome)
+        if is_new := not any(found):
             directory = attempt.directory
             if os.path.lexists(directory):  # renamed, never deleted
                 directory.rename(unused(directory.with_name(f"{directory.name}.other")))
             directory.mkdir(parents=True)
         self._commit(record)
-        return begun is None
+        if is_new:
+            write_model(attempt.directory, attempt)
+        return is_new
 
     def attempt(self, reserved: Reserved) -> Attempt:
         """Return the attempt of a reservation, always the same one."""

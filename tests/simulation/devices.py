@@ -19,9 +19,6 @@ from budgets.plan import ComparisonName, Devices
 from objectives import registry
 from objectives.api import Context
 from orchestrator.execution.api import (
-    CONFIG,
-    STARTED,
-    SUMMARY,
     Attempt,
     EngineError,
     Outcome,
@@ -288,7 +285,6 @@ class SimulatedExecutor:
     def submit(self, attempt: Attempt) -> None:
         if not (usable := self._usable()):
             raise EngineError("no slot is free")
-        write_model(attempt.directory / CONFIG, attempt, durable=False)
         self._machines.touch()
         self.running.append(self._launch(attempt, usable[0]))
         self._machines.touch()
@@ -303,7 +299,7 @@ class SimulatedExecutor:
             unborn = ended(outcome, Status.LOST, "it was never started", 0.0)
             return Running(attempt, device, now, now, unborn, [(now + DELIVERY_SECONDS, unborn)])
         started = Started(attempt_id=attempt.attempt_id, **attempt.owner.model_dump())
-        write_model(attempt.directory / STARTED, started, durable=False)
+        write_model(attempt.directory, started, durable=False)
         seconds = outcome.seconds
         if failure not in ("hang", "stall"):
             seconds *= device.factor
@@ -407,7 +403,7 @@ class SimulatedExecutor:
     def _finish(self, one: Running, outcome: Outcome) -> None:
         one.is_over = True
         if one.leaves_summary:
-            write_model(one.attempt.directory / SUMMARY, outcome, durable=False)
+            write_model(one.attempt.directory, outcome, durable=False)
         self._machines.end(one, outcome if one.leaves_summary else None)
 
     def abandon(self) -> None:

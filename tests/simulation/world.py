@@ -180,10 +180,11 @@ class SimulatedRun:
     def _reboot(self) -> None:
         """Change the boot id of the unfinished attempts: the machine has been restarted."""
         for path in sorted(self.judge.directory.glob(f"eval/*/*/*/{CONFIG}")):
-            attempt = read(Attempt, path)
+            attempt = read(Attempt, path.parent)
             if attempt is not None and not path.with_name(SUMMARY).exists():
                 owner = attempt.owner.model_copy(update={"boot_id": "before the power cut"})
-                write_model(path, attempt.model_copy(update={"owner": owner}), durable=False)
+                own = attempt.model_copy(update={"owner": owner})
+                write_model(path.parent, own, durable=False)
 
     def _is_over(self, result: Result) -> bool:
         """Whether the run is over. If not, prepare what a user would do: override, raise caps."""

@@ -57,7 +57,7 @@ def make_attempt(tmp_path: Path) -> Callable[..., Attempt]:
         directory = tmp_path / f"attempt-{next(numbers)}"
         directory.mkdir()
         spec = ObjectiveSpec(name="nasty", settings={"do": do, **settings}) if do else sphere.spec
-        return Attempt(
+        attempt = Attempt(
             attempt_id=f"{tmp_path.name}-{directory.name}",
             directory=directory,
             objective=spec,
@@ -66,6 +66,8 @@ def make_attempt(tmp_path: Path) -> Callable[..., Attempt]:
             limits=Limits(**{"wall_seconds": 60.0, "grace_seconds": 0.3, **limits}),
             owner=owner or processes.this_owner(),
         )
+        api.write_model(directory, attempt)
+        return attempt
 
     return make
 
@@ -112,7 +114,7 @@ def assemble(attempt: Attempt, count: int, executor: Executor | None = None) -> 
 
 
 def supervisor_of(attempt: Attempt) -> int:
-    started = api.read(api.Started, attempt.directory / api.STARTED)
+    started = api.read(api.Started, attempt.directory)
     assert started is not None
     return started.pid
 

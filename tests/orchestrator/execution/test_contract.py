@@ -54,8 +54,8 @@ def test_an_evaluation_gives_the_score_the_objective_gives_and_its_summary_is_th
     assert outcome.device.split(" on ")[0] == "cpu"
     assert 0.0 < outcome.startup_seconds < outcome.seconds
     assert outcome.cpu_seconds > 0.0
-    assert api.read_own(attempt, Outcome, api.SUMMARY) == outcome
-    started = api.read(api.Started, attempt.directory / api.STARTED)
+    assert api.read_own(attempt, Outcome) == outcome
+    started = api.read(api.Started, attempt.directory)
     assert started is not None
     assert started.device == outcome.device
 

@@ -47,7 +47,7 @@ def started_by(attempt: Attempt, pid: int) -> None:
     marker = api.Started(
         attempt_id=attempt.attempt_id, pid=pid, start_ticks=ticks, boot_id=processes.boot_id()
     )
-    api.write_model(attempt.directory / api.STARTED, marker)
+    api.write_model(attempt.directory, marker)
 
 
 def summary_of(attempt: Attempt, attempt_id: str) -> Outcome:
@@ -71,8 +71,8 @@ def test_what_is_not_known_to_be_unstarted_is_charged(
 ) -> None:
     elsewhere = dead.model_copy(update={"boot_id": "another boot"})
     attempt = make_attempt(owner=elsewhere if "elsewhere" in left else dead)
-    if "config" in left or "summary" in left:
-        api.write_config(attempt)
+    if left in ("nothing", "no directory"):
+        (attempt.directory / api.CONFIG).unlink()
     if "summary" in left:
         started_by(attempt, os.getpid())
     if left == "half a summary":
@@ -90,7 +90,6 @@ def test_what_a_dead_supervisor_left_is_killed_first(
     make_attempt: Make, dead: Owner, sleeper: Callable[[str], Any]
 ) -> None:
     attempt = make_attempt(owner=dead)
-    api.write_config(attempt)
     started_by(attempt, dead.pid)
     left = sleeper(attempt.attempt_id)
     assert recover(attempt, 0.0).seconds > 0.0
@@ -101,12 +100,11 @@ def test_a_supervisor_that_does_not_end_is_killed_after_the_wait(
     make_attempt: Make, dead: Owner, sleeper: Callable[[str], Any]
 ) -> None:
     attempt = make_attempt(owner=dead)
-    api.write_config(attempt)
     started_by(attempt, sleeper("of another").pid)
     with (attempt.directory / api.LOCK).open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         found = recover(attempt, 0.1)
-    started = api.read(api.Started, attempt.directory / api.STARTED)
+    started = api.read(api.Started, attempt.directory)
     assert started is not None
     assert processes.start_ticks(started.pid) is None
     assert found.cause == "its supervisor is alive, perhaps elsewhere"
@@ -115,7 +113,6 @@ def test_a_supervisor_that_does_not_end_is_killed_after_the_wait(
 
 def test_an_abandoned_attempt_is_ended_once_and_for_all(make_attempt: Make) -> None:
     attempt = make_attempt()
-    api.write_config(attempt)
     ended = end_if_abandoned(attempt, 2.0)
     assert ended is not None
     assert (ended.status, ended.seconds) == (Status.LOST, 2.0)

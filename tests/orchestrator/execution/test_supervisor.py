@@ -15,7 +15,7 @@ import pytest
 from budgets.events import Owner, Status
 from objectives.api import Measurement
 from orchestrator.execution import api, local, processes, supervisor
-from orchestrator.execution.api import MEASUREMENT, Attempt, Outcome, Report, write_model
+from orchestrator.execution.api import Attempt, Outcome, Report, write_model
 from orchestrator.execution.devices import make_devices
 from orchestrator.execution.local import LocalExecutor
 from orchestrator.execution.supervisor import Watch
@@ -108,12 +108,11 @@ def test_nothing_is_launched_for_an_owner_that_is_dead(make_attempt: Make, dead:
 @pytest.mark.parametrize("another", ["has ended it", "supervises it"])
 def test_an_attempt_that_another_has_already_is_not_begun(another: str, make_attempt: Make) -> None:
     attempt = make_attempt("finish")
-    api.write_config(attempt)
     if another == "has ended it":
         lost = Outcome(attempt_id=attempt.attempt_id, status=Status.LOST, seconds=1.0)
         api.write_summary(attempt.directory, lost)
         supervised(attempt)
-        assert api.read_own(attempt, Outcome, api.SUMMARY) == lost
+        assert api.read_own(attempt, Outcome) == lost
     else:
         with api.locked(attempt.directory):
             supervised(attempt)
@@ -196,7 +195,7 @@ def test_a_result_counts_unless_its_evaluation_broke_a_limit(
     attempt, began = make_attempt(), time.monotonic() - 5.0
     measured = Measurement(score=1.5)
     report = Report(attempt_id=attempt.attempt_id, status=Status.OK, measurement=measured)
-    write_model(attempt.directory / MEASUREMENT, report)
+    write_model(attempt.directory, report)
     ours, theirs = socket.socketpair()
     with ours, theirs:
         watch = Watch(attempt, theirs, began, violation=(violation, "why"), trainer=1)
