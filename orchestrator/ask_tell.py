@@ -28,7 +28,7 @@ from orchestrator.execution.api import (
 from orchestrator.execution.devices import make_devices
 from orchestrator.look.notebook import Result, load
 from orchestrator.matrix.carry_out import carry_out_search
-from orchestrator.plan.resolve import run_directory, run_name
+from orchestrator.plan.resolve import run_name
 from orchestrator.run.loop import Stop
 
 DEVICE = "caller"
@@ -179,7 +179,7 @@ class Search:
     def result(self) -> Result:
         """Return the run as it stands. Raises ValueError before its first evaluation."""
         root, phase = Path(self._config.runs_dir), self._config.search.phase
-        found = load(run_directory(root, phase, run_name(self._config)))
+        found = load(root / phase / run_name(self._config))
         return replace(found, notes=self._notes)
 
     def close(self) -> None:

@@ -29,7 +29,6 @@ from orchestrator.look import text
 from orchestrator.look.files import measured_in
 from orchestrator.look.page import Answer, Mood
 from orchestrator.look.run import Run
-from orchestrator.plan.resolve import run_directory
 from orchestrator.records.runs import RUNS_DIR
 
 FLAGS = ("--json", "--again")  # options without a value
@@ -279,7 +278,7 @@ def _campaign(run: Run) -> Answer | None:
 
 def named(run: Run) -> str:
     """Return the word by which a command finds the run: its id where that is enough."""
-    usual = run_directory(Path(RUNS_DIR), run.plan.phase, run.plan.run_id).absolute()
+    usual = Path(RUNS_DIR, run.plan.phase, run.plan.run_id).absolute()
     is_enough = run.directory is None or run.directory.absolute() == usual
     return run.plan.run_id if is_enough else str(run.directory)
 

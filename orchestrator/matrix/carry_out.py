@@ -25,7 +25,6 @@ from orchestrator.plan.resolve import (
     calibration_name,
     family_of,
     plan_of,
-    run_directory,
     run_name,
     search_plan,
     short_hash,
@@ -104,7 +103,7 @@ def carry_out(  # noqa: PLR0913, PLR0917 - what is run, on what, and how
     devices.
     """
     devices = slots
-    directory = run_directory(session.root, matrix.phase, matrix.run_id(devices))
+    directory = session.root / matrix.phase / matrix.run_id(devices)
     if (recorded := recorded_state(directory)) is not None:
         devices, calibration = recorded.planned.devices, recorded.planned.calibration
     elif overrides:
@@ -193,7 +192,7 @@ def carry_out_search(
     If the calibration does not end well, its result is returned instead. Raises ValueError on a
     plan that is impossible or differs from the recorded run's, and on a phase 1 without a Go.
     """
-    directory = run_directory(session.root, config.search.phase, run_name(config))
+    directory = session.root / config.search.phase / run_name(config)
     if (recorded := recorded_state(directory)) is not None:
         before = recorded.planned
         source, follows = before.source, config.search.follows

@@ -4,7 +4,6 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from budgets.formatting import listed
@@ -66,11 +65,6 @@ def calibration_name(objective: Objective, devices: Devices) -> str:
 def short_hash(text: str) -> str:
     """Return six hex digits."""
     return hashlib.sha256(text.encode()).hexdigest()[:6]
-
-
-def run_directory(root: Path, phase: Phase, run_id: str) -> Path:
-    """Return the directory of a run."""
-    return root / phase / run_id
 
 
 # Devices

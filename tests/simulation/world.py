@@ -29,7 +29,6 @@ from orchestrator.execution.api import (
     write_model,
 )
 from orchestrator.matrix.carry_out import carry_out_search
-from orchestrator.plan.resolve import run_directory
 from orchestrator.records.runs import Result
 from orchestrator.run.files import amend
 from orchestrator.run.loop import Stop
@@ -73,7 +72,7 @@ class SimulatedRun:
             self.clock, self.rng, self.scenario.failures, self._touch, lambda: self.disk.is_off
         )
         self.counts = self.machines.counts
-        directory = run_directory(self.root, self.request.search.phase, self.scenario.name)
+        directory = self.root / self.request.search.phase / self.scenario.name
         self.judge = Judge(directory, self.machines, self.reference)
         self.machines.started = self.judge.started
         self._executor: SimulatedExecutor | None = None
