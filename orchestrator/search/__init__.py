@@ -41,7 +41,6 @@ class Search:
 
     def __init__(self, plan: SearchPlan, population: int) -> None:
         self._plan = plan
-        self._population = population
         self._seen: list[Batch] = []  # generations that were told
         self._asked: list[Array] = []  # points of the next one
         draw = chained if plan.method == "guided" else independent
@@ -126,7 +125,7 @@ class Search:
         """Return the advice of a model of all scores; `step` is that of the last generation."""
         if self._plan.method != "guided":
             return None
-        return guided(self._seen, self._population, self.distribution, step)
+        return guided(self._seen, self.distribution, step)
 
     def _follow(self, generation: Batch, advice: Guided | None) -> GenerationTold:
         """Apply the advice; return where the search stands."""

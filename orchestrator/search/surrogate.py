@@ -179,9 +179,7 @@ class Distribution(NamedTuple):
     covariance: Array  # in units of the knobs' ranges, without the effect of their ends
 
 
-def guided(
-    seen: Sequence[Batch], latest: int, drawn_from: Distribution, before: float
-) -> Guided | None:
+def guided(seen: Sequence[Batch], drawn_from: Distribution, before: float) -> Guided | None:
     """Return the advice of a model of the generations `seen`; None if it would fit the noise.
 
     CMA-ES learns from the ranks within each generation and forgets the scores. A Gaussian process
@@ -189,8 +187,8 @@ def guided(
     distribution moves there. If the scores of a generation differ mostly by noise, the step size
     does not shrink: at a smaller step the same noise would hide more.
 
-    The last generation has `latest` candidates, drawn with the step size `before`. A failed
-    candidate has the worst score.
+    The last generation was drawn with the step size `before`. A failed candidate has the worst
+    score.
     """
     found = [score for generation in seen for score in generation.to_minimize()]
     healthy = [score for score in found if score is not None]
@@ -218,7 +216,7 @@ def guided(
     white = whitened(points)
     near = np.argsort(np.square(white).sum(axis=1), kind="stable")[:MOST_POINTS]
     surrogate = fit(white[near], scores[near], generations[near])
-    last = white[-latest:]
+    last = white[-len(seen[-1].points) :]
     starts = np.concatenate([np.zeros((1, len(centre))), last])
     lowest = minimum(surrogate, starts, within)
     trust = min(1.0, len(points) / (TRUSTED * len(centre)))

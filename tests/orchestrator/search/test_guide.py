@@ -44,7 +44,7 @@ def whitened(point: Sequence[float], where: Distribution) -> float:
 
 
 def advised(generations: Sequence[Batch], where: Distribution, before: float = SIGMA) -> Guided:
-    advice = guided(generations, 6, where, before)
+    advice = guided(generations, where, before)
     assert advice is not None
     return advice
 
