@@ -149,9 +149,8 @@ def train(
             raise training.StoppedError
 
     say = partial(print, file=sys.stderr if typed.as_json else sys.stdout, flush=True)
-    stop.install()
     try:
-        with insisted_on([]):
+        with stop, insisted_on([]):
             summary = training.train(config, run, say, check)
     except training.StoppedError:
         print("Stopped. Repeat the command to resume.", file=sys.stderr)

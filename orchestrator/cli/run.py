@@ -171,12 +171,12 @@ class Output:
 def conducting(typed: Typed, config: Config) -> Iterator[tuple[Session, Output]]:
     """Yield a session and its output."""
     live = Output(sys.stderr if typed.as_json else sys.stdout, typed.as_json)
-    stop = Stop(config.backend.drain_seconds, live.announce).install()
+    stop = Stop(config.backend.drain_seconds, live.announce)
     session = session_of(config, live.observe, live.say, stop)
     session.look = live.look
     session.command = tuple(redacted(word, os.environ) for word in sys.argv[1:])
     try:
-        with session:
+        with stop, session:
             yield session, live
     finally:
         live.rest()

@@ -74,10 +74,10 @@ def at_once(text: str) -> None:
 
 @dataclass
 class Stop:
-    """A request to stop the run, by its owner or, once installed, by signals.
+    """A request to stop the run, by its owner or by the signals of its block.
 
     The first SIGINT or SIGTERM drains the run, the second kills it. So does a drain that takes
-    longer than `drain_seconds`. As a context manager it receives the signals of its block.
+    longer than `drain_seconds`.
     """
 
     drain_seconds: float | None = None
@@ -92,15 +92,11 @@ class Stop:
         """Whether running evaluations are to be killed too."""
         return time.monotonic() >= self.kill_at
 
-    def install(self) -> Self:
-        """Handle signals from now on."""
-        for signum in INTERRUPTS:
-            self._before[signum] = signal.signal(signum, self._receive)
-        return self
-
     def __enter__(self) -> Self:
-        is_main = threading.current_thread() is threading.main_thread()  # others cannot
-        return self.install() if is_main else self
+        if threading.current_thread() is threading.main_thread():  # others cannot
+            for signum in INTERRUPTS:
+                self._before[signum] = signal.signal(signum, self._receive)
+        return self
 
     def __exit__(self, *_: object) -> None:
         for signum, handler in self._before.items():
