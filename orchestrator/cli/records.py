@@ -80,7 +80,7 @@ def amend(
 
 def table(typed: Typed) -> Answer:
     """Print every evaluation as a row of CSV: status, score, cost, knobs, metrics."""
-    from orchestrator.records.tables import export_rows, to_csv
+    from orchestrator.look.reports import export_rows, to_csv
 
     rows = export_rows(load_state(typed.directory()))
     return Answer(rows, to_csv(rows).splitlines())

@@ -12,11 +12,11 @@ from budgets.stats import interval
 from budgets.verdict import best_point, recommendation, winner_scores
 from orchestrator.look.answer import answer
 from orchestrator.look.plots import Drawing, drawings
+from orchestrator.look.reports import columns_of, export_rows
 from orchestrator.look.run import Run
 from orchestrator.look.text import cautions
 from orchestrator.records import runs
 from orchestrator.records.runs import find_run, load_state
-from orchestrator.records.tables import columns_of, export_rows
 
 if TYPE_CHECKING:
     import pandas as pd

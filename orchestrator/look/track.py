@@ -23,9 +23,9 @@ from budgets.schedule import pace
 from budgets.state import RunState
 from objectives.secrets import redacted
 from orchestrator.look.json_documents import flat, plain_name, plain_values
+from orchestrator.look.reports import rates
 from orchestrator.look.run import Run, comparison_name
 from orchestrator.records.runs import Tail, goes_on, load_state
-from orchestrator.records.tables import rates
 
 POLL_SECONDS = 0.5
 MEASURED = ("attempt", "score", "seconds", "steps", "train_flops", "peak_memory_bytes")

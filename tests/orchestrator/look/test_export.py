@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from orchestrator.records.tables import COLUMNS, export_rows, to_csv
+from orchestrator.look.reports import COLUMNS, export_rows, to_csv
 from tests.ledgers import state_of
 
 if TYPE_CHECKING:
