@@ -17,14 +17,8 @@ from budgets.formatting import one_line
 from budgets.plan import Devices
 from objectives.api import Measurement
 from orchestrator.api import Options, Progress, Space, requested, session_of
-from orchestrator.execution.api import (
-    Attempt,
-    Outcome,
-    Report,
-    outcome_of,
-    write_started,
-    write_summary,
-)
+from orchestrator.execution import api
+from orchestrator.execution.api import Attempt, Outcome, Report
 from orchestrator.execution.devices import make_devices
 from orchestrator.look.notebook import Result, load
 from orchestrator.matrix.carry_out import carry_out_search
@@ -77,7 +71,7 @@ class CallersExecutor:
             return self.slots.count - len(self._open) - len(self._ended)
 
     def submit(self, attempt: Attempt) -> None:
-        write_started(attempt, DEVICE)
+        api.write_started(attempt, DEVICE)
         trial = Trial(dict(attempt.knobs), attempt.seed, attempt, time.monotonic())
         with self._changed:
             self._open[attempt.attempt_id] = trial
@@ -114,11 +108,11 @@ class CallersExecutor:
             report = Report(
                 attempt_id=name, status=status, measurement=Measurement(score=float(score))
             )
-        outcome = outcome_of(attempt, status, cause, trial.began, report, device=DEVICE)
+        outcome = api.outcome_of(attempt, status, cause, trial.began, report, device=DEVICE)
         with self._changed:
             if self._open.pop(name, None) is None:
                 raise ValueError("this trial is over: its score was told, or its search was closed")
-            self._ended.append(write_summary(attempt.directory, outcome))
+            self._ended.append(api.write_summary(attempt.directory, outcome))
             self._waits_for_caller = False
             self._changed.notify_all()
 

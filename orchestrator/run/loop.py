@@ -37,16 +37,8 @@ from budgets.storage import unused
 from budgets.verdict import Point, decide
 from objectives.registry import varied
 from orchestrator.capacity import Pace
-from orchestrator.execution.api import (
-    INTERRUPTS,
-    Attempt,
-    Executor,
-    Outcome,
-    Started,
-    read_own,
-    recover,
-    write_model,
-)
+from orchestrator.execution import api
+from orchestrator.execution.api import Attempt, Executor, Outcome, Started
 from orchestrator.execution.trainer import CAUSE_CHARACTERS
 from orchestrator.plan.comparisons import due, next_generation
 
@@ -94,7 +86,7 @@ class Stop:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():  # others cannot
-            for signum in INTERRUPTS:
+            for signum in api.INTERRUPTS:
                 self._before[signum] = signal.signal(signum, self._receive)
         return self
 
@@ -250,7 +242,11 @@ class Run:
         Return False if the attempt was started before, by a reservation that the ledger has lost.
         """
         # an evaluation may overwrite some of them: it runs in that directory
-        found = read_own(attempt, Attempt), read_own(attempt, Started), read_own(attempt, Outcome)
+        found = (
+            api.read_own(attempt, Attempt),
+            api.read_own(attempt, Started),
+            api.read_own(attempt, Outcome),
+        )
         if is_new := not any(found):
             directory = attempt.directory
             if os.path.lexists(directory):  # renamed, never deleted
@@ -258,7 +254,7 @@ class Run:
             directory.mkdir(parents=True)
         self._commit(record)
         if is_new:
-            write_model(attempt.directory, attempt)
+            api.write_model(attempt.directory, attempt)
         return is_new
 
     def attempt(self, reserved: Reserved) -> Attempt:
@@ -302,7 +298,7 @@ class Run:
         """
         for abandoned in attempts or tuple(self.state.accounts.holds.values()):
             attempt = self.attempt(abandoned.reserved)
-            outcome = recover(attempt, 2 * attempt.limits.grace_seconds + 5)
+            outcome = api.recover(attempt, 2 * attempt.limits.grace_seconds + 5)
             end = settled(abandoned.reserved, outcome, recovered=True)
             self.record(judged(self.state, end))
 
