@@ -21,7 +21,7 @@ from budgets.formatting import (
 from budgets.measurements import LEAST_CANDIDATES, LEVEL
 from budgets.rules import OVERRIDABLE
 from budgets.stats import Gain
-from budgets.tiers import TIERS, size
+from budgets.tiers import TIERS
 from budgets.verdict import Findings, title, winner_means
 from objectives import secrets
 from orchestrator.config import assign
@@ -164,9 +164,9 @@ def after_the_verdict(run: Run) -> Step:
         name = min(beaten_by, key=lambda one: one.gain.mean or 0.0).against
         return f'Use "{name}" instead, or tune knobs that it has too. What was found:', best
     if own.grade == "go_persists" and is_first:
-        count = size("phase2", "min", len(plan.space.knobs), plan.devices.count).resolved
+        count = TIERS["phase2", "min"].evaluations
         words = ("--variant", "robust", "--tier", "min", "--from", named(run))
-        said = f"Search on with more seeds ({count.evaluations} evaluations); or see the result:"
+        said = f"Search on with more seeds ({count} evaluations); or see the result:"
         return said, command("phase2", *words), best
     if own.grade != "no_go":
         return "Use what it found: this shows the whole configuration.", best
