@@ -182,8 +182,7 @@ def _gains(run: Run, canvas: Any) -> Texts | None:
         return None
     rows = list[_Row]()
     for one in run.gains:
-        own, over = one.gain, f" over {one.against}" * (one.against != BASELINE)
-        name = f"{one.name}{over}, n = {own.pairs}"
+        own, name = one.gain, one.name + f" over {one.against}" * (one.against != BASELINE)
         rows.append((name, own.mean, own.lower, own.upper, one.is_found))
     axes = _forest(canvas, "gain, right is better", rows)
     axes.xaxis.set_major_formatter(lambda share, _: percent(share))
@@ -191,8 +190,8 @@ def _gains(run: Run, canvas: Any) -> Texts | None:
         asked = run.findings.asked
         axes.axvline(asked, color=INK, ls="--", label=f"a Go needs {percent(asked)}")
     return "Gains", (
-        f"The intervals of the table, the first {MOST_ROWS} of them; n: shared seeds. A search's "
-        "first gain decides: nothing was selected on its seeds."
+        f"The intervals of the table, the first {MOST_ROWS} of them. A search's first gain "
+        "decides: nothing was selected on its seeds."
     )
 
 
