@@ -204,9 +204,4 @@ def _markdown_parser() -> Any:
     made.enable(["table", "list", "fence", "backticks", "emphasis", "escape"])
     made.add_render_rule("table_open", lambda *_: '<div class="scroll"><table>')
     made.add_render_rule("table_close", lambda *_: "</table></div>")
-    shown = Markup('<pre class="command"><code>{}</code></pre>')
-    made.add_render_rule(
-        "fence",
-        lambda _, tokens, at, *__: "".join(map(shown.format, tokens[at].content.splitlines())),
-    )
     return made

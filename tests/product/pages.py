@@ -66,5 +66,5 @@ def plain(page: str) -> str:
 
 
 def commands_on(page: str) -> list[str]:
-    found = re.findall(r'<pre class="command">(.*?)</pre>', page, re.DOTALL)
+    found = re.findall(r"<pre(?! class=.log)[^>]*>(.*?)</pre>", page, re.DOTALL)
     return commands_in("\n".join(map(plain, found)))
