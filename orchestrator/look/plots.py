@@ -172,8 +172,6 @@ def _forest(canvas: Any, label: str, rows: Sequence[_Row]) -> Any:
         axes.plot([mean], [at], "o", ms=6, mfc=colour, mec=BLUE, label=name)
     axes.set_yticks(range(len(shown)), shortened([_line(row[0]) for row in shown], LABEL_WIDTH))
     axes.set(ylim=(len(shown) - 0.4, -0.6), xlabel=label)
-    axes.tick_params(axis="y", length=0)
-    axes.spines["left"].set_visible(False)
     return axes
 
 
