@@ -70,7 +70,7 @@ def heartbeat(directory: Path, place: str) -> dict[str, Any]:
     started = list(_objects(directory, f"{place}/{STARTED}", HEARTBEAT_BYTES))
     if not started:
         return {"doing": "starting"}
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {"doing": "running"}
     for beat in _objects(directory, f"{place}/{METRICS}", HEARTBEAT_BYTES):
         numbers = {name: _number(beat, name) for name in ("step", "loss", "progress")}
         found |= {name: number for name, number in numbers.items() if number is not None}

@@ -233,7 +233,7 @@ class Run:
         return tuple(sorted(found, key=lambda one: one.slot))
 
     def _busy(self, attempt: Attempt) -> Slot:
-        reserved, said, seconds = attempt.reserved, dict[str, Any](), None
+        reserved, seconds, said = attempt.reserved, None, dict[str, Any](doing="running")
         place, is_now = f"eval/{reserved.place}", attempt.session == len(self.state.opened) - 1
         if self.standing.goes_on and self.directory is not None:
             said = heartbeat(self.directory, place)
@@ -243,15 +243,15 @@ class Run:
             seconds = max(0.0, since - began_ms / 1000)
         expected = schedules.expected_seconds(self.state)
         own = self.state.batch(reserved).configurations[reserved.candidate]
-        fields = {"doing": "running", "seconds": seconds} | said
         return Slot(
             slot=reserved.slot or 0,
+            seconds=seconds,
             what=self.which(reserved),
             place=place,
             attempt=reserved.attempt,
             expected_seconds=expected and expected * own.cost_factor,
             limit_seconds=reserved.reserve_ms / 1000,
-            **fields,
+            **said,
         )
 
     @cached_property
@@ -385,9 +385,8 @@ def comparison_name(kind: str | None) -> str | None:
 
 
 def _at_end(knob: Scale, unit: float) -> Literal["lower", "upper"] | None:
-    """Return the end of its range that a knob is at: an int knob exactly, others nearly."""
-    if knob.kind == "int":
-        ends = knob.decode(unit) == knob.decode(0.0), knob.decode(unit) == knob.decode(1.0)
-    else:
-        ends = unit <= NEAR, unit >= 1 - NEAR
-    return "lower" if ends[0] else "upper" if ends[1] else None
+    """Return the end of its range that a knob is at, or near to."""
+    value = knob.decode(unit)
+    if value <= knob.decode(NEAR):
+        return "lower"
+    return "upper" if value >= knob.decode(1 - NEAR) else None
