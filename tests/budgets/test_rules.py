@@ -172,9 +172,10 @@ def test_one_evaluation_lost_three_times_in_a_session_pauses_until_the_next(
     story: Story,
 ) -> None:
     story.ask()
-    abandoned = story.reserve(1)
+    abandoned, unready = story.reserve(1), story.reserve(2)
     story.open()
     lose(story, abandoned, "its session died")  # which is not this session's loss
+    lose(story, unready, "SetupError: no data", recovered=True)  # it may be there by now
     for times in (1, 2, 3):
         story.evaluate(0, LOST)
         story.evaluate(1, Status.CANCELLED)
