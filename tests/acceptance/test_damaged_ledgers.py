@@ -3,6 +3,7 @@
 import json
 import operator
 import shutil
+import subprocess
 from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
@@ -192,3 +193,19 @@ def test_an_attempt_costs_nothing_until_it_is_asked_for_and_may_then_cost_its_wo
     assert len(attempts) == len(whole.attempts) + lost
     assert Books.of(run).essence == whole.essence
     product.verify("mine")
+
+
+def test_the_result_of_a_supervisor_that_still_runs_is_waited_for(
+    product: Product, run: Path
+) -> None:
+    whole = Books.of(run)
+    cut(run, [line["event"]["kind"] for line in whole.lines].index("reserved") + 1)
+    summary = next(run.glob("eval/gen_0000/cand_0000/*/summary.json"))
+    late = summary.rename(summary.with_name("late.json"))
+    script = f"echo; sleep 3; mv {late} {summary}"
+    words = ["flock", summary.with_name("supervisor.lock"), "sh", "-c", script]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as supervisor:
+        assert supervisor.stdout is not None
+        supervisor.stdout.readline()  # it holds the lock
+        product(COMMAND)
+    assert sorted(Books.of(run).attempts) == sorted(whole.attempts)
