@@ -203,7 +203,7 @@ def test_the_result_of_a_supervisor_that_still_runs_is_waited_for(
     summary = next(run.glob("eval/gen_0000/cand_0000/*/summary.json"))
     late = summary.rename(summary.with_name("late.json"))
     script = f"echo; sleep 3; mv {late} {summary}"
-    words = ["flock", summary.with_name("supervisor.lock"), "sh", "-c", script]
+    words = ["flock", str(summary.with_name("supervisor.lock")), "sh", "-c", script]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as supervisor:
         assert supervisor.stdout is not None
         supervisor.stdout.readline()  # it holds the lock
