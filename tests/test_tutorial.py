@@ -11,6 +11,7 @@ from tests.conftest import REPOSITORY
 from tests.console import Follower
 
 TUTORIAL = REPOSITORY / "docs/tutorial.md"
+pytestmark = pytest.mark.xdist_group("ray")  # a large group starts early, and this takes long
 
 OBJECTIVE = (
     "--objective sphere --set noise=0.01 --set persists=0.2 --set seconds=0.01 --executor inline"
@@ -26,8 +27,8 @@ QUICK = {
         f"--tier min --set search.generations=2 --from target-sphere-s1 {OBJECTIVE}\n"
     ),
     "fit.toml --tier target": "fit.toml --tier target --set search.generations=6 --executor inline",
-    "train.toml --tier target": "train.toml --tier target --set search.generations=4 "
-    "--executor local",
+    "train.toml --tier target": "train.toml --tier target --set search.generations=3 "
+    "--executor inline",
     "nanochat": "sphere",
     "tau_c": "x0",
     "alpha_c": "x1",
@@ -71,7 +72,6 @@ def test_every_command_of_the_tutorial_shows_what_it_says(tmp_path: Path) -> Non
     follow(quick(TUTORIAL.read_text(encoding="utf-8")), tmp_path, seconds=120)
 
 
-@pytest.mark.xdist_group("ray")
 @pytest.mark.slow  # the same, word by word, in about 20 minutes of two cores
 @pytest.mark.timeout(7200)
 def test_the_tutorial_itself_shows_what_it_says(tmp_path: Path) -> None:
