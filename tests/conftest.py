@@ -176,17 +176,6 @@ class Cli:
             stderr=subprocess.PIPE,
         )
 
-    def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            [sys.executable, "-m", "orchestrator", *arguments],
-            cwd=self.cwd,
-            env=self.environment,
-            text=True,
-            capture_output=True,
-            check=False,
-            timeout=280,
-        )
-
     @property
     def environment(self) -> dict[str, str]:
         return {**os.environ, "PYTHONPATH": str(REPOSITORY), **self.variables}
