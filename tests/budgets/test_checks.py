@@ -26,6 +26,11 @@ from tests.budgets.conftest import Outcome, Story, make_story, reserved, sample,
 FAILED = Status.NAN
 
 
+@pytest.fixture(autouse=True)
+def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("budgets.stats.RESAMPLES", 200)
+
+
 def measuring(candidates: int, seeds: int, **fields: Any) -> Story:
     """A run of that size without a search."""
     shape = Envelope(population=candidates, generations=1, seeds_per_candidate=seeds)

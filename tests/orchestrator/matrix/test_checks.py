@@ -100,15 +100,23 @@ def test_a_check_that_is_not_finished_or_of_another_objective_or_device_counts_f
 
 # How short evaluations may be
 
+
+@pytest.fixture
+def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("budgets.stats.RESAMPLES", 200)
+
+
 QUICK = ("--objective", "sphere", "--executor", "inline", "--workers", "1")
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_a_proxy_that_ranks_otherwise_is_not_good_enough(command: "Command") -> None:
     document = orjson.loads(command("check", "proxy", *QUICK, "--set", "bias=-3", "--json").out)
     assert not document["proxy"]["holds"]
     assert verify(Path(document["directory"])).divergence is None
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_a_search_is_short_only_once_a_check_has_shown_the_same_ranking(
     command: "Command", tmp_path: Path
 ) -> None:
