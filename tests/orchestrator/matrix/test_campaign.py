@@ -133,8 +133,11 @@ def forged_plan(change: Callable[[dict[str, Any]], Any]) -> Callable[[list[Line]
 @pytest.mark.parametrize(
     ("forge", "named"),
     [
-        (forged_plan(lambda plan: plan["conditions"][1]["settings"].update(noise=9)), "attempt"),
-        (forged_plan(lambda plan: plan["conditions"].reverse()), "attempt"),
+        (
+            forged_plan(lambda plan: plan["conditions"][1]["settings"].update(noise=9)),
+            "configurations",
+        ),
+        (forged_plan(lambda plan: plan["conditions"].reverse()), "configurations"),
         (forged_plan(lambda plan: plan.update(seeds=[1, 3])), "seeds"),
     ],
     ids=["setting", "order", "seeds"],
