@@ -111,9 +111,8 @@ class _Node:
     @property
     def free(self) -> int:
         """How many attempts can start there."""
-        return (
-            0 if self.is_lost or self.is_silent else max(0, (self.usable or 0) - len(self.running))
-        )
+        most = 0 if self.is_lost or self.is_silent else self.usable or 0
+        return max(0, most - len(self.running))
 
     def is_overdue(self) -> bool:
         """Whether it has been silent for so long that its lease has ended all that ran there."""
