@@ -17,7 +17,7 @@ from objectives.api import Context, Knobs, Measurement, SetupError
 from objectives.files import Place
 from objectives.process import CommandLine, check_variables, program_environment, record, run
 from objectives.program import ProgramConfig, ProgramObjective, files_of_module
-from objectives.results import Expression, Failure, Locator, Results
+from objectives.results import SCORE, Expression, Failure, Locator, Results
 from objectives.settings import cut
 
 Scalar = bool | int | float | str
@@ -211,7 +211,7 @@ class CommandObjective(ProgramObjective[CommandConfig]):
         )
         record(line, context.directory)
         began = time.monotonic()
-        results = Results(config.score, config.measures, config.failures, output)
+        results = Results({**config.measures, SCORE: config.score}, config.failures, output)
         tail = run(line, results.listen, context.heartbeat)
         return results.measurement(tail, time.monotonic() - began)
 

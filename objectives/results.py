@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -100,31 +101,25 @@ class Locator(BaseModel):
         return f"{self.key} in {self.file}" if self.file else f"a line like {self.pattern!r}"
 
 
+@dataclass
 class Results:
     """Listens to one program and finds the numbers that it leaves; later ones replace earlier."""
 
-    def __init__(
-        self,
-        score: Locator,
-        measures: Mapping[str, Locator],
-        failures: Mapping[str, Failure],
-        directory: Path,
-    ) -> None:
-        self._failures = [(re.compile(text), kind) for text, kind in failures.items()]
-        self._locators = {**measures, SCORE: score}
-        self._directory = directory
-        self._found: dict[str, str] = {}  # the last text that each locator matched
+    locators: Mapping[str, Locator]  # by measure; of SCORE too
+    failures: Mapping[str, Failure]  # by pattern
+    directory: Path  # of the program
+    _found: dict[str, str] = field(default_factory=dict)  # the last text that each locator matched
 
     def listen(self, line: str) -> dict[str, float]:
         """Keep what the locators match. Returns its finite numbers, for a heartbeat.
 
         Raises DivergedError, OutOfMemoryError or ProgramFailedError on a declared failure.
         """
-        for pattern, kind in self._failures:
-            if pattern.search(line):
-                raise _FAILURES[kind](f"{pattern.pattern!r} matched {line.strip()[:200]!r}")
+        for pattern, kind in self.failures.items():
+            if re.search(pattern, line):
+                raise _FAILURES[kind](f"{pattern!r} matched {line.strip()[:200]!r}")
         numbers = {}
-        for name, where in self._locators.items():
+        for name, where in self.locators.items():
             for found in () if where.file else where.regex.finditer(line):
                 self._found[name] = text = (found[1] or "").strip()
                 value = _number(text)
@@ -139,7 +134,7 @@ class Results:
         Raises NoScoreError where a number is missing, or is not a number.
         """
         score = self._value(SCORE, tail)
-        names = self._locators.keys() - {SCORE} if math.isfinite(score) else ()
+        names = self.locators.keys() - {SCORE} if math.isfinite(score) else ()
         found: dict[str, Any] = {name: self._value(name, tail) for name in names}
         own = Measurement.model_fields.keys() & found.keys()
         fields = {name: found.pop(name) for name in own}
@@ -151,7 +146,7 @@ class Results:
 
     def _value(self, name: str, tail: Sequence[str]) -> float:
         """Return the number, which may be NaN or infinite. Raises as `measurement` does."""
-        where, text = self._locators[name], self._found.get(name, "")
+        where, text = self.locators[name], self._found.get(name, "")
         value = _number(text)
         if where.file is not None:
             value = self._in_file(where.file, (where.key or "").split("."))
@@ -175,7 +170,7 @@ class Results:
         Raises NoScoreError on a file that is not readable, and on another value.
         """
         try:
-            text = read_plain(self._directory / name, MOST_BYTES)
+            text = read_plain(self.directory / name, MOST_BYTES)
             found = json.loads(text, parse_int=float)  # a long one is infinite
         except (FileNotFoundError, NotADirectoryError):
             return None
