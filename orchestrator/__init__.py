@@ -4,13 +4,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from orchestrator.api import forecast, maximize, minimize
-    from orchestrator.ask_tell import Search
+    from orchestrator.api import Search, forecast, maximize, minimize
     from orchestrator.look.notebook import Result, load
 
 _PLACES = {
     "Result": "look.notebook",
-    "Search": "ask_tell",
+    "Search": "api",
     "forecast": "api",
     "load": "look.notebook",
     "maximize": "api",
