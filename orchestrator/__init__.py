@@ -7,20 +7,11 @@ if TYPE_CHECKING:
     from orchestrator.api import Search, forecast, maximize, minimize
     from orchestrator.look.notebook import Result, load
 
-_PLACES = {
-    "Result": "look.notebook",
-    "Search": "api",
-    "forecast": "api",
-    "load": "look.notebook",
-    "maximize": "api",
-    "minimize": "api",
-}
-
 __all__ = ["Result", "Search", "forecast", "load", "maximize", "minimize"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import a part of the Python interface on first use."""
-    if name not in _PLACES:
+    """Import the Python interface when a part of it is first used."""
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"orchestrator.{_PLACES[name]}"), name)
+    return getattr(import_module("orchestrator.api"), name)
