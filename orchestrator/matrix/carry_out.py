@@ -7,7 +7,7 @@ seeds, from which no search learns. They differ in their points and in how their
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from budgets.measurements import measure, noise
 from budgets.plan import Calibration, Configuration, Devices, Envelope, Phase, Plan
@@ -32,10 +32,8 @@ from orchestrator.plan.resolve import (
     window_of,
 )
 from orchestrator.records.runs import Result, finished_runs, recorded_state
+from orchestrator.run.loop import Proposer
 from orchestrator.run.session import Session
-
-if TYPE_CHECKING:
-    from orchestrator.search import Search
 
 NO_RUN_YET = "--override: there is no such run yet, so no rule holds it up"
 
@@ -228,7 +226,7 @@ def carry_out_search(
     return session.carry_out(directory, plan, slots, replayed, permitted)
 
 
-def replayed(state: RunState) -> "Search":
+def replayed(state: RunState) -> Proposer:
     """Return the search as the ledger has it."""
     from orchestrator.search import Search  # imports cma
 
