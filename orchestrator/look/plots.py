@@ -10,7 +10,7 @@ import base64
 import io
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from math import ceil, nan
@@ -27,7 +27,7 @@ from orchestrator.look.run import Run
 from orchestrator.records.runs import ReplayError
 
 INK = "#1b1f24"
-GREY, BLUE, SKY, GREEN = "#808080", "#0072b2", "#56b4e9", "#009e73"
+GREY, BLUE, GREEN = "#808080", "#0072b2", "#009e73"
 ORANGE, RED, PURPLE = "#e69f00", "#d55e00", "#cc79a7"
 WIDTH, FONT = 6.4, 9.0  # of a drawing, in inches; of its text, in points
 MOST_KNOBS, MOST_ROWS = 12, 40  # charts of knobs; rows of a forest
@@ -218,16 +218,16 @@ def _scores(run: Run, canvas: Any) -> Texts | None:
     own, generations = _searched(run), run.generations
     if not own:
         return None
-    fresh = [
-        (configuration.name, kind == "winner" and place == 0, scores)  # controls follow it
+    fresh = {
+        "winner" if kind == "winner" else configuration.name: scores
         for kind, batch in run.state.comparisons.items()
         for place, configuration in enumerate(batch.configurations)
         if kind in {"reference", "finalists", "winner"}
         and (scores := list(batch.scores_by_seed(place).values()))
-    ]
+    }
     best = [one.best_so_far for one in generations]
     chance = [one.best_by_chance for one in generations]
-    band, means = run.noise_band or (), [fmean(scores) for _, _, scores in fresh]
+    band, means = run.noise_band or (), [fmean(scores) for scores in fresh.values()]
     limits = _limits([one.score for one in own], [*best, *band, *chance[-1:], *means])
 
     canvas.set_figheight(3.5)
@@ -256,18 +256,16 @@ def _scores(run: Run, canvas: Any) -> Texts | None:
     return "Score over generations", (
         "A search that finds something leaves the band of the noise and passes the best by chance, "
         "which the same number of baselines would reach. Only means on fresh seeds show how "
-        "good a configuration is (right, 95 % interval; the winner is a diamond). Far outliers "
-        "lie beyond the edge."
+        "good a configuration is (right, 95 % interval). Far outliers lie beyond the edge."
     )
 
 
-def _fresh(axes: Any, fresh: Sequence[tuple[str, bool, list[float]]]) -> None:
+def _fresh(axes: Any, fresh: Mapping[str, list[float]]) -> None:
     """Draw each configuration's mean on fresh seeds, with its interval."""
-    for place, (_, is_winner, scores) in enumerate(fresh):
-        mark, colour = ("D", ORANGE) if is_winner else ("o", SKY)
-        axes.plot([place] * 2, interval(scores, 0.05) or (nan, nan), color=colour, lw=1.6)
-        axes.plot(place, fmean(scores), mark, color=colour, mec=INK, ms=5, clip_on=False)
-    names = [_line(name)[:16] for name, _, _ in fresh]
+    for place, scores in enumerate(fresh.values()):
+        axes.plot([place] * 2, interval(scores, 0.05) or (nan, nan), color=ORANGE, lw=1.6)
+        axes.plot(place, fmean(scores), "D", color=ORANGE, mec=INK, ms=5, clip_on=False)
+    names = [_line(name)[:16] for name in fresh]
     axes.set(xticks=range(len(fresh)), xticklabels=names, title="fresh seeds", xmargin=0.15)
     axes.tick_params(axis="x", rotation=90, labelsize=FONT - 2)
     axes.tick_params(axis="y", length=0, labelleft=False)
@@ -473,7 +471,8 @@ def _curves(run: Run) -> Iterator[tuple[str, Curve]]:
         name = names.get(one.comparison)
         if not run.is_search:
             name = run.state.batch(one).configurations[one.candidate].name
-        if name is not None and (name != "winner" or one.candidate == 0):
+            name = name or f"candidate {one.candidate}"
+        if name is not None:
             places.setdefault(name, f"eval/{one.place}")
     for name, place in list(places.items())[:MOST_CURVES]:
         if found := curve(run.directory, run.state, place):
