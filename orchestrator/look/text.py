@@ -201,7 +201,7 @@ def _of_a_verdict(found: verdict.Findings) -> Iterator[str]:
     for one in (*found.of("over_control"), *found.of("over_incumbent")):
         own, how = one.gain, "worse" if one.gain.is_loss else "not shown to be better"
         if own.is_loss or (is_go and own.mean is not None and not own.is_shown):
-            yield f"The winner is {how} than {one.against}: {interval(own)}."
+            yield f'The winner is {how} than "{one.against}": {interval(own)}.'
     if found.grade == "go":
         yield "That the gain persists with more training is not shown."
     if found.no_go == "below_noise" and gain is not None and (gain.upper or 0) > 0:
