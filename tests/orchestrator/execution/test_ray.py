@@ -4,6 +4,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
+from unittest.mock import MagicMock
 
 import psutil
 import pytest
@@ -138,6 +139,17 @@ def test_an_evaluation_ends_with_a_lease_that_is_not_renewed_and_its_slot_is_use
         wait_until(executor.free)
         executor.submit(make_attempt("finish"))
         assert the_one(executor.wait(30.0)).status is Status.OK
+
+
+def test_a_step_renews_the_lease_from_the_answer_that_it_repeats(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not from now on: it may have been queued while its node was frozen."""
+    local = MagicMock(**{"wait.return_value": [], "free.return_value": 1})
+    monkeypatch.setattr(ray, "LocalExecutor", lambda *_, **__: local)
+    local.__enter__.return_value = local
+    ray.Agent(ONE, (), 4.0).step(100.0, {}, cancel=False)
+    local.extend.assert_called_once_with(104.0)
 
 
 def test_a_killed_node_loses_its_attempt_and_nobody_elses(

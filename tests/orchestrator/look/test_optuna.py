@@ -30,6 +30,7 @@ def test_a_trial_is_a_candidate_of_the_ledger(
     """Also where a generation is not over."""
     run = golden(name, records)
     found = study(run, tmp_path / "study.db")
+    assert found.user_attrs["ledger_head"] == run.state.head
     for trial in found.trials:
         place = trial.user_attrs
         generation = run.state.generations[place["generation"]]
