@@ -27,7 +27,7 @@ def made(place, seconds):
 run = minimize(
     made(*map(float, sys.argv[1:3])),
     {"lr": (0.0, 1.0), "n": (1, 9, "int", 5)},
-    tier="min", name="mine", workers=2, settings={"search.population": 6},
+    tier="min", name="mine", workers=2, settings={"search.population": 6}, executor=sys.argv[3],
 )
 assert type(run.best["n"]) is int
 print(run.verdict, run.cautions)
@@ -113,22 +113,22 @@ def test_a_closure_interrupted_or_killed_goes_on_and_another_one_is_refused(
     product: Product,
 ) -> None:
     undisturbed = Product(product.folder / "undisturbed")
-    assert "lr is compared with the middle" in said(undisturbed, CLOSURE, 0.3, 0)
+    assert "lr is compared with the middle" in said(undisturbed, CLOSURE, 0.3, 0, "inline")
     run = product.folder / "artifacts/cmaes/phase1/mine"
     for count, signum in ((5, signal.SIGINT), (12, signal.SIGKILL)):
-        process = script(product, CLOSURE, 0.3, 0.05)
+        process = script(product, CLOSURE, 0.3, 0.05, "local")
         wait_until(lambda count=count: records(run) > count)  # type: ignore[misc]
         process.send_signal(signum)
         _, err = process.communicate(timeout=60)
         assert signum == signal.SIGKILL or "KeyboardInterrupt" in err
         assert signum == signal.SIGKILL or not Books.of(run).open_attempts
-    said(product, CLOSURE, 0.3, 0.05)
+    said(product, CLOSURE, 0.3, 0.05, "local")
     ours, theirs = Books.of(run), undisturbed.books("mine")
     assert ours.essence["results"] == theirs.essence["results"]
     assert (ours.sessions, ours.is_concluded) == (3, True)
     product.verify("mine")
     assert product.json("report mine")["answer"]["commands"] == []  # another call follows
-    refused = said(product, CLOSURE, 0.4, 0.05, code=1)
+    refused = said(product, CLOSURE, 0.4, 0.05, "local", code=1)
     assert "settings.code.loss" in refused.splitlines()[-1]
 
 
