@@ -1,9 +1,4 @@
-"""The search's linear algebra agrees with numpy and has the same bits on every processor."""
-
-import os
-import subprocess
-import sys
-from pathlib import Path
+"""The search's linear algebra agrees with numpy; its bits: acceptance/test_kill_and_resume."""
 
 import numpy as np
 import numpy.typing as npt
@@ -12,42 +7,6 @@ import pytest
 from orchestrator.search.arithmetic import Tridiagonal, dot, eigh, exp, log
 
 Array = npt.NDArray[np.float64]
-
-OLDEST = {
-    "OPENBLAS_CORETYPE": "Nehalem",
-    "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR",
-    "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA",
-}
-"""What makes the libraries choose the code that they have for an old processor."""
-
-SEARCHES = """
-from random import Random
-from budgets.plan import SearchPlan
-from orchestrator.search import Search
-from tests.orchestrator.search.conftest import closed
-for dimension, population in ((1, 6), (4, 8), (10, 12)):
-    plan = SearchPlan(method="guided", seed=3, sigma0=0.15, start=(0.5,) * dimension)
-    search, noise = Search(plan, population), Random(7)
-    for number in range(9):
-        points = search.ask()
-        scores = [sum((u - 0.9) * (u - 0.9) for u in p) + 0.05 * noise.random() for p in points]
-        told = search.tell(closed(number, points, [None, *scores[1:]]))
-        print(points, told, search.distribution)
-"""
-
-
-def bits(**environment: str) -> str:
-    """Everything that some searches propose and learn, on such a processor."""
-    return subprocess.check_output(
-        [sys.executable, "-c", SEARCHES],
-        cwd=Path(__file__).parents[3],
-        env={**os.environ, **environment},
-        text=True,
-    )
-
-
-def test_a_search_has_the_same_bits_on_every_processor() -> None:
-    assert bits(PYTHONPATH=".", OPENBLAS_CORETYPE="Haswell") == bits(PYTHONPATH=".", **OLDEST)
 
 
 def matrix(count: int) -> Array:
