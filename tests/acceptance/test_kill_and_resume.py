@@ -8,7 +8,7 @@ import shutil
 import signal
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -180,7 +180,7 @@ def test_a_killed_process_changes_nothing_that_the_run_finds(
     assert victim != "supervisor" or books.statuses["lost"] == 1
 
 
-OLDEST = {
+OLDEST: dict[str, Any] = {
     "OPENBLAS_CORETYPE": "Nehalem",
     "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR",
     "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA",
