@@ -77,11 +77,6 @@ def read(document: str) -> Iterator[Step | File]:
             yield File(text[2 : text.index("\n")], text)
 
 
-def files_of(document: Path) -> dict[str, str]:
-    """Return the files that the document prints, by name."""
-    return {one.name: one.text for one in read(document.read_text()) if isinstance(one, File)}
-
-
 def _steps(text: str, mark: str) -> Iterator[Step]:
     if mark.startswith("skip: "):
         return

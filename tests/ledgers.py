@@ -28,12 +28,11 @@ def every(kind: type[E], run: Path) -> list[E]:
     return [event for event in events_of(run) if isinstance(event, kind)]
 
 
-def cut(run: Path, records: int, *, keep_head: bool = False) -> None:
+def cut(run: Path, records: int) -> None:
     """Leave the ledger's first `records` records."""
     lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
     (run / LEDGER).write_bytes(b"".join(lines[:records]))
-    if not keep_head:
-        (run / HEAD).unlink()
+    (run / HEAD).unlink()
 
 
 def wait_for_records(process: "subprocess.Popen[str]", run: Path, records: int) -> None:

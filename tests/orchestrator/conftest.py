@@ -72,15 +72,15 @@ def run(finished_run: Path, tmp_path: Path) -> Path:
     return tmp_path / "artifacts/cmaes" / finished_run.relative_to(root)
 
 
-def cut_ledger(run: Path, records: int, *, keep_head: bool = False) -> None:
+def cut_ledger(run: Path, records: int) -> None:
     """Leave the ledger's first `records` records, and no reports."""
-    ledgers.cut(run, records, keep_head=keep_head)
+    ledgers.cut(run, records)
     shutil.rmtree(run / "reports")
 
 
 @pytest.fixture(scope="session")
 def cut() -> Callable[..., None]:
-    """`cut(run, records, keep_head=False)`: what a power failure leaves."""
+    """`cut(run, records)`: what a power failure leaves."""
     return cut_ledger
 
 
