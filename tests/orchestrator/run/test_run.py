@@ -7,20 +7,18 @@ from typing import Any
 
 import pytest
 
-from budgets.events import (
-    Fired,
-    Reserved,
-    Status,
-)
-from budgets.ledger import LEDGER, SYSTEM_CLOCK
+from budgets.events import Concluded, Fired, Reserved, Status
+from budgets.ledger import LEDGER, SYSTEM_CLOCK, Ledger
 from budgets.plan import Devices
-from budgets.state import RunState
+from budgets.state import ImpossibleEventError, RunState, fold
 from objectives.analytic import AnalyticObjective
 from objectives.api import Context, Measurement, SetupError
 from orchestrator.execution.api import Attempt
 from orchestrator.execution.devices import Engine, make_devices
+from orchestrator.execution.processes import this_owner
 from orchestrator.records.runs import Result
 from orchestrator.run.files import amend
+from orchestrator.run.loop import Run
 from orchestrator.verify import verify
 from tests.executors import ending, failing
 from tests.ledgers import cut, events_of, every
@@ -45,6 +43,15 @@ def test_another_plan_in_a_used_directory_is_refused_and_says_what_differs(
     with pytest.raises(ValueError, match=r"search\.sigma0: 0\.15 -> 0\.1.*--run-id"):
         run_search(run.parent.parent, **NOISY, sigma0=0.1)
 
+    assert (run / LEDGER).read_bytes() == before
+
+
+def test_an_event_that_cannot_follow_is_not_written(run: Path) -> None:
+    before = (run / LEDGER).read_bytes()
+    with Ledger(run, SYSTEM_CLOCK) as ledger:
+        over = Run(ledger, fold(ledger.replay()), this_owner(), [])
+        with pytest.raises(ImpossibleEventError, match="the run is concluded"):
+            over.record(Concluded())
     assert (run / LEDGER).read_bytes() == before
 
 
