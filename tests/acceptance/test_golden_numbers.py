@@ -1,5 +1,6 @@
 """The numbers that the specification fixes, read from what the product prints."""
 
+import re
 from math import ceil, floor, log2, prod
 from statistics import linear_regression
 from typing import Any
@@ -73,7 +74,8 @@ def test_the_population_is_twice_the_devices_within_its_limits(
     assert shape(one, "resolved") == (population, generations, 1)
     rounds = generations * ceil(population / devices)
     assert one["search"]["barrier_hours"] == pytest.approx(rounds / 60)
-    assert any("idle" in why for why in one["plan"]["reasons"]) == (population % devices > 0)
+    (*_, idle) = (0, *re.findall(r"leave (\d+) idle", " ".join(one["plan"]["reasons"])))
+    assert int(idle) == -population % devices
 
 
 @pytest.mark.parametrize(

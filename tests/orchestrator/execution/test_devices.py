@@ -137,11 +137,17 @@ def test_with_no_device_left_all_are_listed(driver: Driver) -> None:
         LocalExecutor(TWO).free()
 
 
-def test_a_gpu_whose_memory_is_freed_in_time_is_used(driver: Driver) -> None:
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_gpu_whose_memory_is_freed_in_time_is_used(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    """Also if nvidia-smi fails meanwhile."""
     driver(9000)
     pool = LocalExecutor(make_devices(1, "cuda"))
     assert pool.free() == 0
     driver(4)
+    if fails:
+        monkeypatch.setattr(local, "visible_gpus", dict)
     assert (pool.free(), pool.warnings) == (1, ())
 
 
