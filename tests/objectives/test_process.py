@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from objectives import process
-from objectives.api import DivergedError, OutOfMemoryError
+from objectives.api import DivergedError, OutOfMemoryError, SetupError
 from objectives.process import CommandLine, run
 
 
@@ -72,6 +72,14 @@ def test_lines_of_both_streams_are_heard_as_a_person_reads_them(
 ) -> None:
     assert python(code) == tuple(lines[-process.TAIL_LINES :])
     assert python.heard == lines
+
+
+@pytest.mark.parametrize(
+    ("program", "why"), [("/no/such", "No such file or directory"), ("\0", "embedded null byte")]
+)
+def test_why_a_program_cannot_be_started_is_said(program: str, why: str, tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match=f"in {tmp_path}: {why}$"):
+        run(CommandLine((program,), tmp_path, {}), lambda _: {}, lambda _: None)
 
 
 def test_a_word_of_memory_is_kept_beyond_the_last_lines(python: Python) -> None:
