@@ -11,6 +11,7 @@ from budgets.accounts import Accounts
 from budgets.events import Settled, Status
 from budgets.ledger import LEDGER
 from budgets.state import RunState
+from orchestrator.execution import api as execution
 from orchestrator.execution.api import Attempt, Outcome
 from orchestrator.run import loop as loop_of_run
 from orchestrator.run.loop import judged as truly_judged
@@ -150,7 +151,7 @@ def forgets_results(world: World, patch: pytest.MonkeyPatch) -> None:
         seconds = attempt.limits.reserve_ms / 1000
         return Outcome(attempt_id=attempt.attempt_id, status=Status.LOST, seconds=seconds)
 
-    patch.setattr(loop_of_run, "recover", lost)
+    patch.setattr(execution, "recover", lost)
 
 
 def executor(kind: type[SimulatedExecutor]) -> Bug:
