@@ -6,15 +6,7 @@ A section with nothing to show is left out.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from budgets.formatting import (
-    better_when,
-    command,
-    number,
-    one_line,
-    percent,
-    plain,
-    sentence_case,
-)
+from budgets.formatting import better_when, command, number, one_line, percent, plain, sentence_case
 from budgets.measurements import CampaignReport, EndEffect, Liveness
 from orchestrator.look import text
 from orchestrator.look.answer import answer, beginning, named

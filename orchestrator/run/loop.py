@@ -17,15 +17,7 @@ from types import FrameType
 from typing import Any, Literal, Protocol, Self
 
 from budgets.accounts import Attempt as Recorded
-from budgets.events import (
-    Event,
-    Fired,
-    GenerationTold,
-    Owner,
-    Reserved,
-    Settled,
-    Status,
-)
+from budgets.events import Event, Fired, GenerationTold, Owner, Reserved, Settled, Status
 from budgets.failure_causes import cause_of, is_unexplained
 from budgets.formatting import one_line
 from budgets.ledger import LEAST_FREE_BYTES, Ledger, Record

@@ -3,15 +3,7 @@
 import numpy as np
 import pytest
 
-from scripts.bench.problems import (
-    FUNCTIONS,
-    SHARES,
-    Kind,
-    OwnProblem,
-    Setting,
-    keyed,
-    noise,
-)
+from scripts.bench.problems import FUNCTIONS, SHARES, Kind, OwnProblem, Setting, keyed, noise
 from scripts.bench.suites import SUITES, Key, keys, load
 
 CENTRE = (0.5,) * 10

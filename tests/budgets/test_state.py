@@ -8,15 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from budgets.events import (
-    Amended,
-    Concluded,
-    Event,
-    GenerationTold,
-    Planned,
-    Reserved,
-    Status,
-)
+from budgets.events import Amended, Concluded, Event, GenerationTold, Planned, Reserved, Status
 from budgets.plan import Caps, Envelope, Window
 from budgets.state import Batch, ImpossibleEventError, apply, fold
 from tests.budgets.conftest import Story, asked, make_story, settled, small_plan

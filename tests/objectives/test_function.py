@@ -9,13 +9,7 @@ from typing import Any
 import numpy
 import pytest
 
-from objectives.api import (
-    Context,
-    Measurement,
-    NoScoreError,
-    ObjectiveSpec,
-    SetupError,
-)
+from objectives.api import Context, Measurement, NoScoreError, ObjectiveSpec, SetupError
 from objectives.function import FunctionObjective, measurement_of
 from objectives.registry import load
 

@@ -18,13 +18,7 @@ from budgets.events import Status
 from budgets.plan import ComparisonName, Devices
 from objectives import registry
 from objectives.api import Context
-from orchestrator.execution.api import (
-    Attempt,
-    EngineError,
-    Outcome,
-    Started,
-    write_model,
-)
+from orchestrator.execution.api import Attempt, EngineError, Outcome, Started, write_model
 from tests.simulation.session import SimulatedClock
 
 Evaluation = tuple[ComparisonName | None, int, int, int]

@@ -20,14 +20,7 @@ from budgets.rules import OVERRIDABLE
 from budgets.state import RunState
 from orchestrator.config import Config
 from orchestrator.execution import processes
-from orchestrator.execution.api import (
-    CONFIG,
-    SUMMARY,
-    Attempt,
-    EngineError,
-    read,
-    write_model,
-)
+from orchestrator.execution.api import CONFIG, SUMMARY, Attempt, EngineError, read, write_model
 from orchestrator.matrix.carry_out import carry_out_search
 from orchestrator.records.runs import Result
 from orchestrator.run.files import amend

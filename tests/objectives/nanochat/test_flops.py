@@ -6,12 +6,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from objectives.api import SetupError
 from objectives.nanochat.config import NanochatConfig
-from objectives.nanochat.flops import (
-    estimate_flops,
-    parameters,
-    plan,
-    require_steps,
-)
+from objectives.nanochat.flops import estimate_flops, parameters, plan, require_steps
 from objectives.nanochat.model import GPT
 from objectives.nanochat.synaptic import release_noise
 

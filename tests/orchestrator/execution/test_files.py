@@ -12,12 +12,7 @@ import pytest
 from budgets.events import Owner, Status
 from objectives.process import MARK
 from orchestrator.execution import api, processes
-from orchestrator.execution.api import (
-    Attempt,
-    Outcome,
-    end_if_abandoned,
-    recover,
-)
+from orchestrator.execution.api import Attempt, Outcome, end_if_abandoned, recover
 
 Make = Callable[..., Attempt]
 

@@ -3,14 +3,7 @@
 from types import SimpleNamespace
 
 from budgets.formatting import plain
-from orchestrator.look.page import (
-    Answer,
-    Block,
-    Section,
-    commands,
-    items,
-    table,
-)
+from orchestrator.look.page import Answer, Block, Section, commands, items, table
 from orchestrator.look.plots import Drawing
 
 HOSTILE = (

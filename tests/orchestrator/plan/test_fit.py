@@ -16,14 +16,7 @@ from objectives import registry
 from objectives.api import Objective, ObjectiveSpec
 from orchestrator.config import Config
 from orchestrator.matrix.carry_out import carry_out_search
-from orchestrator.plan.fit import (
-    Choice,
-    Wanted,
-    available,
-    best,
-    choices,
-    fit_text,
-)
+from orchestrator.plan.fit import Choice, Wanted, available, best, choices, fit_text
 from orchestrator.plan.forecast import Times
 from orchestrator.records.runs import Result, load_state
 from tests.asking import config_for
