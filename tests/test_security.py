@@ -1,14 +1,14 @@
 """Threats and countermeasures: code in data, hostile text, secrets, forged files."""
 
-import ast
 import csv
 import io
 import json
 import os
+import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -44,38 +44,12 @@ SPHERE = (
 )
 
 
-# Code from data: what our own sources never do, beyond what Ruff's rules of security refuse
-
-MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve", "joblib", "yaml"}
-
-
-def faults(source: str) -> Iterator[str]:
-    """What in a module could turn data into code."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            yield from (a.name for a in node.names if a.name.split(".")[0] in MODULES)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in MODULES:
-            yield str(node.module)
-        if isinstance(node, ast.Call):
-            name = ast.unparse(node.func)
-            given = {k.arg: ast.unparse(k.value) for k in node.keywords}
-            is_loaded = name.endswith(".load") and given.get("allow_pickle", "False") != "False"
-            is_torchs = name == "torch.load" and given.get("weights_only") != "True"
-            if is_loaded or is_torchs or name in ("compile", "__import__"):
-                yield name
-
-
-def test_no_source_of_ours_runs_data() -> None:
-    folders = [REPOSITORY / name for name in ("budgets", "objectives", "orchestrator", "scripts")]
-    files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
-    python = b"#!/usr/bin/env python"
-    sources = [f for f in files if f.suffix == ".py" or f.read_bytes()[:40].startswith(python)]
-    assert len(sources) > 60
-    found = {(f.name, fault) for f in sources for fault in faults(f.read_text(encoding="utf-8"))}
-    assert found == {("callable.py", "cloudpickle")}  # the user's own function, in mode 700
-    bad = "import dill as d; from pickle import loads; torch.load(p); np.load(p, allow_pickle=True)"
-    assert len(list(faults(bad))) == 4
-    assert not list(faults("torch.load(p, weights_only=True); re.compile(x); model.eval()"))
+def test_what_torch_loads_is_weights_only() -> None:
+    """(Ruff refuses what else could turn data into code: pyproject.toml.)"""
+    sources = [path.read_text() for path in (REPOSITORY / "objectives").rglob("*.py")]
+    loads = re.findall(r"torch\.load\(.*", "\n".join(sources))
+    assert loads
+    assert [one for one in loads if "weights_only=True)" not in one] == []
 
 
 # Values reach an evaluation as they are
