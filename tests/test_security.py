@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from budgets.events import Status
-from budgets.formatting import plain, printable
 from budgets.ledger import LEDGER, read
 from budgets.plan import Limits
 from objectives import registry, secrets
@@ -177,16 +176,6 @@ def test_the_live_view_is_not_steered_by_what_evaluations_say(
     assert answer.code == 3
     assert "]0;owned" in answer.out
     assert not steering(answer.out + answer.err)
-
-
-@pytest.mark.parametrize("text", HOSTILE)
-def test_plain_text_is_one_line_without_markup(text: str) -> None:
-    shown = plain(text)
-
-    assert shown.isprintable()
-    assert "\n" not in shown
-    assert "<" not in shown.replace(r"\<", "")
-    assert not steering(printable(text))
 
 
 def test_an_override_with_an_escape_or_a_secret_for_its_reason_is_refused(command: Command) -> None:

@@ -41,7 +41,7 @@ def test_a_command_quotes_the_words_that_a_shell_would_part() -> None:
             r"\[a\](b) \*c\* \`d\` \<e> f\|g \~h\~ \\i",
         ),
         (plain("_a_ snake_case"), r"\_a\_ snake_case"),
-        (plain("two\n# lines"), "two # lines"),
+        (plain("two\n\x1b[m lines"), "two \ufffd\\[m lines"),
         (shortened(["0123456789abcdef"], 10), ["012\u2026abcdef"]),
         (shortened(["aaa-1-zzzzzzz", "aaa-2-zzzzzzz"], 9), ["1\u2026zzzzzzz", "2\u2026zzzzzzz"]),
         (max(map(len, shortened(["a" * 30] * 12, 9))), 9),
