@@ -1,5 +1,6 @@
 """A run's ledger as tests look at it, and as a death leaves it."""
 
+import shutil
 import subprocess
 import time
 from collections.abc import Iterable, Sequence
@@ -29,10 +30,11 @@ def every(kind: type[E], run: Path) -> list[E]:
 
 
 def cut(run: Path, records: int) -> None:
-    """Leave the ledger's first `records` records."""
+    """Leave the ledger's first `records` records, and no reports."""
     lines = (run / LEDGER).read_bytes().splitlines(keepends=True)
     (run / LEDGER).write_bytes(b"".join(lines[:records]))
     (run / HEAD).unlink()
+    shutil.rmtree(run / "reports", ignore_errors=True)  # of a search
 
 
 def wait_for_records(process: "subprocess.Popen[str]", run: Path, records: int) -> None:

@@ -11,7 +11,6 @@ import pytest
 from budgets.ledger import HEAD, LEDGER
 from orchestrator.execution.devices import Engine
 from orchestrator.records.runs import Result
-from tests import ledgers
 from tests.product.books import sealed
 
 NOISY: dict[str, Any] = {
@@ -72,31 +71,10 @@ def run(finished_run: Path, tmp_path: Path) -> Path:
     return tmp_path / "artifacts/cmaes" / finished_run.relative_to(root)
 
 
-def cut_ledger(run: Path, records: int) -> None:
-    """Leave the ledger's first `records` records, and no reports."""
-    ledgers.cut(run, records)
-    shutil.rmtree(run / "reports")
-
-
-@pytest.fixture(scope="session")
-def cut() -> Callable[..., None]:
-    """`cut(run, records)`: what a power failure leaves."""
-    return cut_ledger
-
-
-Lines = list[dict[str, Any]]
-
-
-def tamper_with(run: Path, change: Callable[[Lines], Lines | None]) -> None:
-    """Change a ledger's lines and make its chain whole again, as a forger can."""
+def forge(run: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change the plan in a ledger and make its chain whole again, as a forger can."""
     lines = [orjson.loads(line) for line in (run / LEDGER).read_bytes().splitlines()]
-    changed = enumerate(change(lines) or lines)
-    (run / LEDGER).write_bytes(sealed({**line, "seq": seq} for seq, line in changed))
+    change(lines[0]["event"]["plan"])
+    (run / LEDGER).write_bytes(sealed(lines))
     (run / HEAD).unlink()
     shutil.rmtree(run / "reports", ignore_errors=True)  # of a search
-
-
-@pytest.fixture(scope="session")
-def tamper() -> Callable[[Path, Callable[[Lines], Lines | None]], None]:
-    """`tamper(run, change)`: `change` gets the ledger's records as dictionaries."""
-    return tamper_with

@@ -14,12 +14,11 @@ from budgets.formatting import shell_word
 from objectives import registry
 from objectives.api import ObjectiveSpec
 from orchestrator.config import to_toml
+from tests.orchestrator.conftest import forge
 
 if TYPE_CHECKING:
     from tests.conftest import Answer, Command
 
-Lines = list[dict[str, Any]]
-Tamper = Callable[[Path, Callable[[Lines], Any]], None]
 Told = Callable[..., dict[str, Any]]
 
 
@@ -55,10 +54,11 @@ def told(command: "Command") -> Told:
     return ask
 
 
-def searched(lines: Lines, name: str, settings: dict[str, Any]) -> None:
-    """Let a ledger say that another objective with as many knobs was searched."""
-    objective = registry.load(ObjectiveSpec(name=name, settings=settings))
-    lines[0]["event"]["plan"].update(
+def searched(plan: dict[str, Any]) -> None:
+    """Let a plan say that the training core was searched: it has ten knobs, too."""
+    settings = {"n_layer": 1, "tau_c": 0.8}
+    objective = registry.load(ObjectiveSpec(name="nanochat", settings=settings))
+    plan.update(
         objective=objective.spec.model_dump(mode="json"),
         objective_fingerprint=objective.fingerprint,
         space=objective.space.model_dump(mode="json"),
@@ -119,9 +119,9 @@ def test_a_file_says_every_text_without_showing_what_steers_a_terminal() -> None
 
 
 def test_of_the_core_arguments_and_file_are_settings(
-    plain: Path, command: "Command", told: Told, tamper: Tamper, tmp_path: Path
+    plain: Path, command: "Command", told: Told
 ) -> None:
-    tamper(plain, lambda lines: searched(lines, "nanochat", {"n_layer": 1, "tau_c": 0.8}))
+    forge(plain, searched)
     text, recommended = command("best", "--as", "toml").out, told()["recommendation"]
     values = recommended["knobs"]
     assert tomllib.loads(text) == {"training": {"n_layer": 1, **values}}

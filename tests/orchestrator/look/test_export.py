@@ -1,22 +1,19 @@
 """A run's evaluations leave as a table, as CSV and as JSON."""
 
 import csv
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import orjson
 
 from orchestrator.look.reports import COLUMNS, export_rows, to_csv
-from tests.ledgers import state_of
+from tests.ledgers import cut, state_of
 
 if TYPE_CHECKING:
     from tests.conftest import Command
 
 
-def test_a_run_without_a_settlement_is_a_table_without_rows(
-    run: Path, cut: Callable[..., None]
-) -> None:
+def test_a_run_without_a_settlement_is_a_table_without_rows(run: Path) -> None:
     cut(run, 3)
     rows = export_rows(state_of(run))
     assert to_csv(rows).splitlines() == [",".join(COLUMNS)]

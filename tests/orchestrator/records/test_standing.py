@@ -15,7 +15,7 @@ from orchestrator.execution.processes import this_owner
 from orchestrator.look.serve import Site
 from orchestrator.records.runs import REPEAT, Result, Standing, load_state, standing_of
 from tests.budgets.conftest import OPENED, Story, small_plan
-from tests.orchestrator.conftest import cut_ledger
+from tests.ledgers import cut
 
 if TYPE_CHECKING:
     from tests.conftest import Command
@@ -132,7 +132,7 @@ def comparing(tmp_path: Path, search_confirmed: Callable[..., Result]) -> Path:
     run = search_confirmed(tmp_path / "artifacts/cmaes", **more).directory
     records = read(run / LEDGER)
     ended = next(n for n in range(1, len(records)) if judge(fold(records[:n])).decision == "stop")
-    cut_ledger(run, ended)
+    cut(run, ended)
     return run
 
 

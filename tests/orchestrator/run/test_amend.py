@@ -1,17 +1,16 @@
 """`amend` changes the caps of a run, with a reason."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from budgets.ledger import LEDGER
+from tests.ledgers import cut
 
 if TYPE_CHECKING:
     from tests.conftest import Command
 
-Found = Callable[[Path], dict[str, Any]]
 WHY = ("--reason", "the reviewers want it")
 
 
@@ -27,11 +26,7 @@ WHY = ("--reason", "the reviewers want it")
     ],
 )
 def test_an_amendment_that_cannot_be_is_one_clear_error_and_changes_nothing(
-    run: Path,
-    command: "Command",
-    cut: Callable[..., None],
-    arguments: tuple[str, ...],
-    named: str,
+    run: Path, command: "Command", arguments: tuple[str, ...], named: str
 ) -> None:
     cut(run, 20)  # a generation is told, nothing is in flight
     before = (run / LEDGER).read_bytes()

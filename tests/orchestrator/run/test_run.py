@@ -25,8 +25,6 @@ from tests.ledgers import cut, events_of, every
 from tests.orchestrator.conftest import NOISY
 
 RunSearch = Callable[..., Result]
-Found = Callable[[Path], dict[str, Any]]
-Cut = Callable[..., None]
 
 TWO = Engine(kind="inline", workers=2)
 QUICK: dict[str, Any] = {"engine": TWO, "population": 8, "assumed_seconds": 1.0}
@@ -34,7 +32,7 @@ QUICK: dict[str, Any] = {"engine": TWO, "population": 8, "assumed_seconds": 1.0}
 
 @pytest.mark.parametrize("records", [12, None], ids=["begun", "concluded"])
 def test_another_plan_in_a_used_directory_is_refused_and_says_what_differs(
-    run: Path, run_search: RunSearch, cut: Cut, records: int | None
+    run: Path, run_search: RunSearch, records: int | None
 ) -> None:
     if records:
         cut(run, records)
@@ -85,9 +83,7 @@ class Gpu(Engine):
         return make_devices(1, "cuda", "a GPU")
 
 
-def test_a_run_is_not_taken_up_on_another_kind_of_device(
-    run: Path, run_search: RunSearch, cut: Cut
-) -> None:
+def test_a_run_is_not_taken_up_on_another_kind_of_device(run: Path, run_search: RunSearch) -> None:
     cut(run, 12)
     before = (run / LEDGER).read_bytes()
     with pytest.raises(
