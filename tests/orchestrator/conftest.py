@@ -9,7 +9,6 @@ import orjson
 import pytest
 
 from budgets.ledger import HEAD, LEDGER
-from orchestrator.execution.devices import Engine
 from orchestrator.records.runs import Result
 from tests.product.books import sealed
 
@@ -28,39 +27,6 @@ def finished_run(
 ) -> Path:
     """A run of tier min without a disturbance: 39 records, 16 evaluations, a calibration."""
     return run_search(tmp_path_factory.mktemp("finished"), **NOISY).directory
-
-
-CONFIRMED: dict[str, Any] = {
-    "settings": {"dimension": 2, "noise": 0.01},
-    "tier": "target",
-    "population": 4,
-    "max_evals": 8,
-    "confirm_seeds": 2,
-    "long_run_seeds": 1,
-    "thresholds": {"go_seeds": 2, "go_level": 0.3},  # so that so little can show a Go
-    "assumed_seconds": 1.0,
-    "run_id": "confirmed",
-}
-"""A search of two generations whose finalists are compared on fresh seeds."""
-
-
-@pytest.fixture(scope="session")
-def search_confirmed(run_search: Callable[..., Result]) -> Callable[..., Result]:
-    """Runs, or resumes, such a search on two slots."""
-
-    def run(root: Path, **more: Any) -> Result:
-        engine = Engine(kind="inline", workers=2)
-        return run_search(root, **{"engine": engine, **CONFIRMED, **more})
-
-    return run
-
-
-@pytest.fixture(scope="session")
-def confirmed_run(
-    tmp_path_factory: pytest.TempPathFactory, search_confirmed: Callable[..., Result]
-) -> Path:
-    """Such a run without a disturbance: every comparison there is, and a Go."""
-    return search_confirmed(tmp_path_factory.mktemp("confirmed")).directory
 
 
 @pytest.fixture

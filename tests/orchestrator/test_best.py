@@ -1,9 +1,7 @@
 """`best`: what a search recommends, in every form, and what it is worth."""
 
-import shutil
 import subprocess
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,41 +15,7 @@ from orchestrator.config import to_toml
 from tests.orchestrator.conftest import forge
 
 if TYPE_CHECKING:
-    from tests.conftest import Answer, Command
-
-Told = Callable[..., dict[str, Any]]
-
-
-def copied(run: Path, tmp_path: Path) -> Path:
-    """The run with all beside it in the directory that is looked in by default."""
-    root = run.parent.parent
-    shutil.copytree(root, tmp_path / "artifacts/cmaes", dirs_exist_ok=True)
-    return tmp_path / "artifacts/cmaes" / run.relative_to(root)
-
-
-@pytest.fixture
-def confirmed(confirmed_run: Path, tmp_path: Path) -> Path:
-    """A search called "confirmed", of a sphere of two knobs: Go; persistence not shown."""
-    return copied(confirmed_run, tmp_path)
-
-
-@pytest.fixture
-def plain(finished_run: Path, tmp_path: Path) -> Path:
-    """A search of tier min, which nothing confirms."""
-    return copied(finished_run, tmp_path)
-
-
-@pytest.fixture
-def told(command: "Command") -> Told:
-    """What `best ... --json` says."""
-
-    def ask(*arguments: str) -> dict[str, Any]:
-        answer: Answer = command("best", *arguments, "--json")
-        assert answer.code == 0, answer.err
-        document: dict[str, Any] = orjson.loads(answer.out)
-        return document
-
-    return ask
+    from tests.conftest import Command
 
 
 def searched(plan: dict[str, Any]) -> None:
@@ -66,16 +30,6 @@ def searched(plan: dict[str, Any]) -> None:
     )
 
 
-# What it shows
-
-
-def test_a_knob_says_how_far_it_moved(confirmed: Path, command: "Command", told: Told) -> None:
-    moved = [row.split()[-1] for row in command("best").out.splitlines() if " linear " in row]
-    knobs = told()["knobs"]
-    shares = [(knob["recommended"] - knob["baseline"]) / 2 for knob in knobs]
-    assert moved == [f"{share:+.0%}" for share in shares]
-
-
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
@@ -85,7 +39,7 @@ def test_a_knob_says_how_far_it_moved(confirmed: Path, command: "Command", told:
     ],
 )
 def test_what_cannot_be_is_refused_in_a_line(
-    confirmed: Path, command: "Command", arguments: str, complaint: str
+    run: Path, command: "Command", arguments: str, complaint: str
 ) -> None:
     answer = command("best", *arguments.split())
     assert answer.code == 2
@@ -118,12 +72,10 @@ def test_a_file_says_every_text_without_showing_what_steers_a_terminal() -> None
     assert tomllib.loads(written) == {"training": training}
 
 
-def test_of_the_core_arguments_and_file_are_settings(
-    plain: Path, command: "Command", told: Told
-) -> None:
-    forge(plain, searched)
-    text, recommended = command("best", "--as", "toml").out, told()["recommendation"]
-    values = recommended["knobs"]
+def test_of_the_core_arguments_and_file_are_settings(run: Path, command: "Command") -> None:
+    forge(run, searched)
+    text, document = command("best", "--as", "toml").out, command("best", "--json").out
+    values = orjson.loads(document)["recommendation"]["knobs"]
     assert tomllib.loads(text) == {"training": {"n_layer": 1, **values}}
     arguments = command("best", "--as", "flags").out.split()
     taken = command("explain", "--json", "--set", "n_layer=1", *arguments)

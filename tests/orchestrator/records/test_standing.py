@@ -11,6 +11,7 @@ from budgets.events import Concluded, Owner, Status
 from budgets.ledger import LEDGER, read
 from budgets.rules import judge
 from budgets.state import RunState, fold
+from orchestrator.execution.devices import Engine
 from orchestrator.execution.processes import this_owner
 from orchestrator.look.serve import Site
 from orchestrator.records.runs import REPEAT, Result, Standing, load_state, standing_of
@@ -125,11 +126,14 @@ def test_a_concluded_one_is_finished_whoever_lives_on() -> None:
 
 
 @pytest.fixture
-def comparing(tmp_path: Path, search_confirmed: Callable[..., Result]) -> Path:
+def comparing(tmp_path: Path, run_search: Callable[..., Result]) -> Path:
     """A run as it was when `patience` ended its search, whose process is gone."""
-    limits = {"patience_generations": 1, "patience_improve": 0.5}
-    more = {"max_evals": 16, "thresholds": limits}
-    run = search_confirmed(tmp_path / "artifacts/cmaes", **more).directory
+    size = {"tier": "target", "population": 4, "max_evals": 16, "confirm_seeds": 2}
+    impatient = {"patience_generations": 1, "patience_improve": 0.5}
+    more = {"settings": {"dimension": 2, "noise": 0.01}, "thresholds": impatient, **size}
+    engine = Engine(kind="inline", workers=2)
+    root = tmp_path / "artifacts/cmaes"
+    run = run_search(root, engine=engine, assumed_seconds=1.0, **more).directory
     records = read(run / LEDGER)
     ended = next(n for n in range(1, len(records)) if judge(fold(records[:n])).decision == "stop")
     cut(run, ended)
