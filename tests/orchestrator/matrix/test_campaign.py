@@ -1,6 +1,5 @@
 """Campaigns as people write them, and `run FILE`: one ledger with all that it promises."""
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -58,11 +57,12 @@ def test_no_more_run_at_once_than_the_campaign_allows(
     assert [session.workers for session in state_of(toy).opened] == [workers]
 
 
-def test_a_campaign_leaves_a_manifest_of_all_its_runs(made: Path) -> None:
-    found = orjson.loads((made / "manifest.json").read_bytes())
+def test_a_campaign_leaves_a_manifest_of_all_its_runs(run: Run, toy: Path) -> None:
+    run()
+    found = orjson.loads((toy / "manifest.json").read_bytes())
     assert (found["name"], found["total_runs"]) == ("toy", 6)
-    assert [run["control"] for run in found["runs"]].count(True) == 2
-    assert all((made / run["directory"]).is_dir() for run in found["runs"])
+    assert [one["control"] for one in found["runs"]].count(True) == 2
+    assert all((toy / one["directory"]).is_dir() for one in found["runs"])
 
 
 # Budgets
@@ -118,12 +118,6 @@ backend.workers = 2
 # Verification
 
 
-@pytest.fixture
-def copy(made: Path, tmp_path: Path) -> Path:
-    """To do harm to."""
-    return Path(shutil.copytree(made, tmp_path / "campaign" / made.name))
-
-
 @pytest.mark.parametrize(
     ("change", "named"),
     [
@@ -133,9 +127,12 @@ def copy(made: Path, tmp_path: Path) -> Path:
     ],
     ids=["setting", "order", "seeds"],
 )
-def test_a_forged_campaign_is_found(change: Callable[..., object], named: str, copy: Path) -> None:
-    forge(copy, lambda plan: change(plan["campaign"]))
-    assert named in str(verify(copy).divergence)
+def test_a_forged_campaign_is_found(
+    change: Callable[..., object], named: str, run: Run, toy: Path
+) -> None:
+    run()
+    forge(toy, lambda plan: change(plan["campaign"]))
+    assert named in str(verify(toy).divergence)
 
 
 Describe = Callable[..., Config]
@@ -145,12 +142,11 @@ SPHERE = 'objective = "sphere"\n[training]\ndimension = 2\n'
 
 @pytest.fixture
 def describe(tmp_path: Path) -> Describe:
-    """`describe(text, name="c.toml")`: what a file of that text, about a sphere, comes to."""
+    """`describe(text)`: what a file of that text, about a sphere, comes to."""
 
-    def of(text: str, name: str = "c.toml", above: str = SPHERE) -> Config:
-        file = tmp_path / name
-        file.write_text(f"{above}{text}", encoding="utf-8")
-        return resolve(file)
+    def of(text: str) -> Config:
+        (tmp_path / "c.toml").write_text(f"{SPHERE}{text}", encoding="utf-8")
+        return resolve(tmp_path / "c.toml")
 
     return of
 
