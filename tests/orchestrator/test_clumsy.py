@@ -1,7 +1,6 @@
 """Odd files are refused with one clear line and the right exit code."""
 
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,13 +8,10 @@ from typing import Any
 import pytest
 
 from budgets.ledger import LEDGER
-from orchestrator.records.runs import Result
 
 Command = Callable[..., Any]
-RunSearch = Callable[..., Result]
 
-SPHERE = ("--objective", "sphere", "--executor", "inline", "--workers", "1")
-SEARCH = ("phase1", "--tier", "min", *SPHERE, "--assume-eval-seconds", "1")
+SEARCH = ("phase1", "--tier", "min", "--objective", "sphere", "--executor", "inline")
 RUN = "min-sphere-s1"
 
 
@@ -24,18 +20,6 @@ def assert_one_clear_error(answer: Any, code: int = 2) -> None:
     assert answer.err.startswith("error: ")
     assert answer.err.count("\n") == 1
     assert answer.err.removesuffix("\n").isprintable()
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory, run_search: RunSearch) -> Path:
-    root = tmp_path_factory.mktemp("clumsy") / "artifacts/cmaes"
-    return run_search(root, assumed_seconds=1.0).directory
-
-
-@pytest.fixture
-def run(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A run in the working directory, to do odd things to."""
-    return Path(shutil.copytree(finished, tmp_path / "artifacts/cmaes/phase1" / RUN))
 
 
 def directory(path: Path) -> None:
