@@ -37,6 +37,24 @@ def run(finished_run: Path, tmp_path: Path) -> Path:
     return tmp_path / "artifacts/cmaes" / finished_run.relative_to(root)
 
 
+@pytest.fixture
+def driver(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., None]:
+    """`driver(first, second)`: what nvidia-smi will say of memory in use."""
+    folder = tmp_path_factory.mktemp("driver")
+
+    def says(first: object = 4, second: object = 4) -> None:
+        rows = f"0, GPU-a, NVIDIA H200, {first}\n1, GPU-b, NVIDIA H200, {second}\n"
+        (folder / "nvidia-smi").write_text(f"#!/bin/sh\nprintf '{rows}'\n")
+        (folder / "nvidia-smi").chmod(0o700)
+
+    says()
+    monkeypatch.setenv("PATH", str(folder), prepend=":")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    return says
+
+
 def forge(run: Path, change: Callable[[dict[str, Any]], object]) -> None:
     """Change the plan in a ledger and make its chain whole again, as a forger can."""
     lines = [orjson.loads(line) for line in (run / LEDGER).read_bytes().splitlines()]

@@ -1,6 +1,6 @@
 """`doctor` as people call it, on this very machine and on one with two GPUs."""
 
-import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from tests.conftest import Answer, Command
 
 SPHERE = ("doctor", "--objective", "sphere", "--json")
-SMI = """#!/bin/sh
-printf '0, GPU-a, NVIDIA H200, 4\\n1, GPU-b, NVIDIA H200, 30000\\n'
-"""
 
 
 def items(answer: "Answer") -> dict[str, dict[str, Any]]:
@@ -62,20 +59,10 @@ def test_what_is_missing_has_a_remedy_and_exit_code_2(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["campaign.toml", "file"]
 
 
-@pytest.fixture
-def two_gpus(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second is in use."""
-    folder = tmp_path_factory.mktemp("bin")
-    (folder / "nvidia-smi").write_text(SMI)
-    (folder / "nvidia-smi").chmod(0o700)
-    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-
-
-@pytest.mark.usefixtures("two_gpus")
 def test_each_gpu_is_seen_with_what_is_on_it(
-    command: "Command", monkeypatch: pytest.MonkeyPatch
+    command: "Command", driver: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    driver(4, 30_000)
     found = items(command(*SPHERE))
     fixes = {gpu: found[f"GPU GPU-{gpu}"]["fix"] for gpu in "ab"}
     assert fixes == {"a": "", "b": "export CUDA_VISIBLE_DEVICES=GPU-a"}
@@ -95,7 +82,7 @@ def test_a_cluster_is_judged_by_what_it_offers(
     assert found["evaluations at once"]["seen"].startswith("4 on cuda")
 
 
-@pytest.mark.usefixtures("two_gpus")
+@pytest.mark.usefixtures("driver")
 @pytest.mark.parametrize(
     ("code", "said"),
     [("raise OSError('no driver')", "no driver"), ("import time; time.sleep(60)", "timed out")],

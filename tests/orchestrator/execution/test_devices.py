@@ -22,29 +22,10 @@ from orchestrator.execution.local import LocalExecutor
 from tests.orchestrator.execution.conftest import NASTY, the_one
 
 Make = Callable[..., Attempt]
+Driver = Callable[..., None]
 GPUS = ["GPU-a", "GPU-b"]
 TWO = make_devices(2, "cuda", "a GPU")
 GONE = "is not used any more"
-
-
-Driver = Callable[..., None]
-
-
-@pytest.fixture
-def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Driver:
-    """`driver(first, second)`: what nvidia-smi will say of memory in use."""
-    folder = tmp_path / "driver"
-    folder.mkdir()
-
-    def says(first: object = 4, second: object = 4) -> None:
-        rows = f"0, GPU-a, NVIDIA H200, {first}\n1, GPU-b, NVIDIA H200, {second}\n"
-        (folder / "nvidia-smi").write_text(f"#!/bin/sh\nprintf '{rows}'\n")
-        (folder / "nvidia-smi").chmod(0o700)
-
-    says()
-    monkeypatch.setenv("PATH", str(folder), prepend=":")
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    return says
 
 
 # What there is
