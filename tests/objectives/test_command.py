@@ -35,13 +35,6 @@ Measure = Callable[..., Measurement]
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
-    """Where the user's program is."""
-    (tmp_path / "place").mkdir()
-    return tmp_path / "place"
-
-
-@pytest.fixture
 def make(place: Path) -> Make:
     """An objective that runs `program`, or `argv`, with one knob `lr` unless others are given."""
 

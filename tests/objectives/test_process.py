@@ -23,24 +23,16 @@ class Python:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.heard: list[str] = []
-        self.beats: list[Mapping[str, float]] = []
 
     def __call__(
-        self,
-        code: str,
-        hear: Callable[[str], Mapping[str, float]] = lambda line: {},
-        beat: Callable[[], object] = lambda: None,
+        self, code: str, hear: Callable[[str], Mapping[str, float]] = lambda line: {}
     ) -> tuple[str, ...]:
         def listen(line: str) -> Mapping[str, float]:
             self.heard.append(line)
             return hear(line)
 
-        def note(metrics: Mapping[str, float]) -> None:
-            self.beats.append(dict(metrics))
-            beat()
-
         argv = (sys.executable, "-I", "-S", "-c", code)
-        return run(CommandLine(argv, self.directory, {}), listen, note)
+        return run(CommandLine(argv, self.directory, {}), listen, lambda metrics: None)
 
 
 def is_running(pid: int) -> bool:

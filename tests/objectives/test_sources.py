@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from objectives.program import with_imports
 
 FILES = {
@@ -18,20 +16,12 @@ FILES = {
 }
 
 
-@pytest.fixture
-def code(tmp_path: Path) -> Path:
+def test_a_program_is_what_it_imports_and_not_what_it_writes(tmp_path: Path) -> None:
     for name, text in FILES.items():
-        (tmp_path / "code" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "code" / name).write_text(text)
-    return tmp_path / "code"
-
-
-def names(found: set[Path], code: Path) -> set[str]:
-    return {path.relative_to(code).as_posix() for path in found}
-
-
-def test_a_program_is_what_it_imports_and_not_what_it_writes(code: Path) -> None:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
     expected = set(FILES) - {"model/unused.py", "conf/base.yaml", "runs/1/train.py"}
-    assert names(with_imports([code / "train.py"], (code,)), code) == expected
-    (code / "train.py").write_text("def (")
-    assert names(with_imports([code / "train.py"], (code,)), code) == {"train.py"}
+    program = tmp_path / "train.py"
+    assert with_imports([program], (tmp_path,)) == {tmp_path / name for name in expected}
+    program.write_text("def (")
+    assert with_imports([program], (tmp_path,)) == {program}
