@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from budgets.ledger import HEAD, LEDGER
+from orchestrator.records import runs
 from orchestrator.records.runs import Result
 from tests.product.books import sealed
 
@@ -35,6 +36,13 @@ def run(finished_run: Path, tmp_path: Path) -> Path:
     root = finished_run.parent.parent
     shutil.copytree(root, tmp_path / "artifacts/cmaes")
     return tmp_path / "artifacts/cmaes" / finished_run.relative_to(root)
+
+
+@pytest.fixture
+def carried_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every run that is not over is being carried out, here."""
+    monkeypatch.setattr(runs, "owner_is_gone", lambda _owner: False)
+    monkeypatch.setattr(runs, "_is_here", lambda _state: True)
 
 
 @pytest.fixture

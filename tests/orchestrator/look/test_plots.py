@@ -2,7 +2,6 @@
 
 import re
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -21,10 +20,9 @@ from orchestrator.records.runs import load_state
 from orchestrator.run.session import Session
 from tests.asking import config_for
 from tests.imported import imported_by
+from tests.orchestrator.look.golden import GOLDEN, NOW, golden
 from tests.product.books import sealed
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "runs"
-NOW = datetime(2026, 11, 24, tzinfo=UTC)
 SEARCH = "scores paths marginals step_size correlations device_time timeline"
 SHOWN = {  # a run of each kind
     "all_failed": "scores paths device_time timeline",
@@ -34,10 +32,6 @@ SHOWN = {  # a run of each kind
     "statuses": SEARCH,
     "phase2": f"gains {SEARCH}",
 }
-
-
-def run_of(name: str) -> Run:
-    return Run(load_state(GOLDEN / name), NOW, GOLDEN / name)
 
 
 def drawn(run: Run) -> dict[str, Drawing]:
@@ -69,18 +63,18 @@ def searched(root: Path, dimension: int, tier: str, phase: str = "phase1") -> Ru
 
 @pytest.mark.parametrize(("name", "shown"), SHOWN.items())
 def test_every_kind_of_run_is_drawn(name: str, shown: str) -> None:
-    assert " ".join(drawn(run_of(name))) == shown
+    assert " ".join(drawn(golden(name))) == shown
 
 
 @pytest.mark.parametrize("name", ["statuses", "campaign", "space_check"])
 def test_every_beginning_of_a_run_is_drawn(name: str) -> None:
-    records = read(GOLDEN / name / LEDGER)
-    for count in [1, 2, 3, 5, 8, *range(9, len(records), len(records) // 3)]:
-        drawn(Run(fold(records[:count]), NOW))
+    records = golden(name).state.records
+    for count in [1, 2, 3, 5, 8, *range(9, records, records // 3)]:
+        drawn(golden(name, count))
 
 
 def test_text_from_anywhere_is_text() -> None:
-    run, parts = run_of("go"), ("<script>", "style=\"a\" id='b'", "$\\frac{")
+    run, parts = golden("go"), ("<script>", "style=\"a\" id='b'", "$\\frac{")
     hostile = [f"{part}\u202e\x00" for part in parts] + [knob.name for knob in run.knobs[3:]]
     named = zip(run.knobs, hostile, strict=True)
     run.__dict__["knobs"] = tuple(knob.model_copy(update={"name": name}) for knob, name in named)
@@ -127,6 +121,6 @@ def test_the_largest_run_is_drawn_in_seconds(tmp_path: Path) -> None:
 
 
 def test_a_plot_for_a_paper_is_a_file_of_that_form(tmp_path: Path) -> None:
-    plot = drawings(run_of("go"))["scores"]
+    plot = drawings(golden("go"))["scores"]
     for form, start in (("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")):
         assert plot.save(tmp_path / f"plot.{form}").read_bytes().startswith(start)

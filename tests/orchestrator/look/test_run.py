@@ -1,8 +1,7 @@
 """What a run's slots did and do, and what its attempts left, read with suspicion."""
 
 import os
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable
 from pathlib import Path
 
 import orjson
@@ -11,29 +10,10 @@ import pytest
 from orchestrator.execution.api import METRICS, STARTED
 from orchestrator.look import files
 from orchestrator.look.plots import drawings
-from orchestrator.look.run import Run
-from orchestrator.records import runs as standing
-from orchestrator.records.runs import Tail, load_state
+from tests.orchestrator.look.golden import RUNS, golden, moments
 
-GOLDEN = Path(__file__).parents[2] / "golden/runs"
-RUNS = sorted(path.name for path in GOLDEN.iterdir())
+pytestmark = pytest.mark.usefixtures("carried_out")
 BEATS = (b'{"step": 3, "loss": 2.5, "progress": 7}', b"[1]", b'{"loss": "low", "step": true}')
-
-
-@pytest.fixture(autouse=True)
-def _carried_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every run that is not over is being carried out, here."""
-    monkeypatch.setattr(standing, "owner_is_gone", lambda _owner: False)
-    monkeypatch.setattr(standing, "_is_here", lambda _state: True)
-
-
-def moments(name: str, directory: Path | None = None) -> Iterator[Run]:
-    """The run as it was a second after each of its records."""
-    tail = Tail(GOLDEN / name)
-    for record in tail.news():
-        assert tail.state is not None
-        now = datetime.fromisoformat(record.at) + timedelta(seconds=1)
-        yield Run(tail.state, now, directory)
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -91,7 +71,8 @@ def test_a_heartbeat_is_believed_as_far_as_it_can_be(
 
 
 def test_curves_are_bounded_and_drawn_as_far_as_they_can_be_read(tmp_path: Path) -> None:
-    run = Run(load_state(GOLDEN / "go"), datetime.now(UTC), tmp_path)
+    run = golden("go")
+    run.directory = tmp_path
     for at, one in enumerate(run.state.ends()):
         place = tmp_path / "eval" / one.place
         place.mkdir(parents=True)

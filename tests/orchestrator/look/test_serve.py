@@ -23,8 +23,7 @@ from orchestrator.look.page import Answer, Page, Section
 from orchestrator.look.run import Run
 from orchestrator.look.serve import HOST, Site, identifier
 from orchestrator.records.runs import runs_below
-
-GOLDEN = Path(__file__).parents[2] / "golden/runs"
+from tests.orchestrator.look.golden import GOLDEN
 
 
 def pages(run: Run) -> Page:

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +23,12 @@ from objectives.api import ObjectiveSpec
 from orchestrator.cli import run as output
 from orchestrator.look.run import Run, Slot
 from orchestrator.look.terminal import looks, picture, slot_lines
-from orchestrator.records import runs as standing
-from orchestrator.records.runs import Tail, load_state
+from orchestrator.records.runs import load_state
 from tests.conftest import REPOSITORY
 from tests.console import Shell
+from tests.orchestrator.look.golden import GOLDEN, NOW, moments
 
 Command = Callable[..., Any]
-RUNS = REPOSITORY / "tests/golden/runs"
 WIDTHS = (200, 60, 30)
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\u202e[bold]<b>\n\r"
 
@@ -43,25 +41,20 @@ def drawn(run: Run, width: int) -> list[str]:
     return found.get().split("\n")[:-1]
 
 
-def test_every_prefix_of_a_ledger_fits_every_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(standing, "owner_is_gone", lambda _owner: False)  # it is carried out
-    monkeypatch.setattr(standing, "_is_here", lambda _state: True)
-    tail = Tail(RUNS / "statuses")
-    for record in tail.news():
-        assert tail.state is not None
-        now = datetime.fromisoformat(record.at) + timedelta(seconds=1)
-        run = Run(tail.state, now, RUNS / "statuses")
+@pytest.mark.usefixtures("carried_out")
+def test_every_prefix_of_a_ledger_fits_every_terminal() -> None:
+    for run in moments("statuses"):
         for width in WIDTHS:
             assert max(map(cell_len, drawn(run, width))) <= width
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_hostile_and_long_names_are_shown_in_full_and_steer_nothing(width: int) -> None:
-    state, run_id = load_state(RUNS / "interrupted"), "a-name-that-nearly-fills-a-line" * 3
+    state, run_id = load_state(GOLDEN / "interrupted"), "a-name-that-nearly-fills-a-line" * 3
     objective = ObjectiveSpec(name=HOSTILE)
     plan = state.plan.model_copy(update={"run_id": run_id, "objective": objective})
     state.accounts = state.accounts._replace(plan=plan)
-    run = Run(state, datetime.now(UTC), RUNS)
+    run = Run(state, NOW, GOLDEN)
     run.slots = tuple(replace(slot, device=HOSTILE, what=HOSTILE) for slot in run.slots)
     lines = drawn(run, width)
     assert all(line.isprintable() and cell_len(line) <= width for line in lines)
@@ -85,7 +78,7 @@ def run(tmp_path: Path) -> Path:
     """A run that is over, where the command line finds it."""
     directory = tmp_path / "artifacts/cmaes/phase1/golden"
     directory.mkdir(parents=True)
-    shutil.copy(RUNS / "go" / LEDGER, directory / LEDGER)
+    shutil.copy(GOLDEN / "go" / LEDGER, directory / LEDGER)
     return directory
 
 

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -16,12 +15,11 @@ import pytest
 from budgets.ledger import LEDGER
 from orchestrator.look import track
 from orchestrator.look.json_documents import flat
-from orchestrator.look.run import Run
 from orchestrator.look.track import figures
-from orchestrator.records.runs import Tail, load_state
+from orchestrator.records.runs import Tail
 from tests.conftest import REPOSITORY
+from tests.orchestrator.look.golden import GOLDEN, RUNS, golden
 
-GOLDEN = REPOSITORY / "tests/golden/runs"
 KEY = "sk-aaaabbbbccccddddeeeeffff"
 
 
@@ -58,9 +56,9 @@ def tracked(run: Path, name: str) -> tuple[str | None, str]:
     return error, done.stderr
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in GOLDEN.iterdir()))
+@pytest.mark.parametrize("name", RUNS)
 def test_figures_are_the_numbers_of_the_run(name: str) -> None:
-    run, found = Run(load_state(GOLDEN / name), datetime.now(UTC)), figures_of(GOLDEN / name)
+    run, found = golden(name), figures_of(GOLDEN / name)
     last = {name: value for values in found for name, value in values.items()}
     assert all(map(math.isfinite, last.values()))
     for names in (last, flat(run.plan.model_dump(mode="json"))):
