@@ -82,16 +82,11 @@ def test_damage_in_what_is_new_is_named_too(tmp_path: Path) -> None:
         list(tail.news())
 
 
-def mark(directory: Path, number: int) -> None:
-    record = read(SEARCH)[number]
-    said = {"seq": record.seq, "h": record.digest}
-    (directory / HEAD).write_bytes(orjson.dumps(said))
-
-
 def test_a_ledger_whose_end_was_cut_off_is_refused_as_by_whoever_reads_it_whole(
     tmp_path: Path,
 ) -> None:
-    mark(tmp_path, 20)
+    seen = read(SEARCH)[20]
+    (tmp_path / HEAD).write_bytes(orjson.dumps({"seq": seen.seq, "h": seen.digest}))
     write(tmp_path, b"".join(lines()[:15]))
     with pytest.raises(LedgerCorruptError, match="is rolled back"):
         list(Tail(tmp_path).news())
