@@ -34,17 +34,13 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-def stored(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(GOLDEN.read_text())[name]
-    return found
-
-
 def check(name: str, now: dict[str, Any], request: pytest.FixtureRequest) -> dict[str, Any]:
     """What is stored under that name; with `--approve` what is now."""
     if request.config.getoption("--approve"):
-        golden = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
+        golden = json.loads(GOLDEN.read_text())
         GOLDEN.write_text(json.dumps(golden | {name: now}, indent=1, sort_keys=True) + "\n")
-    return stored(name)
+    stored: dict[str, Any] = json.loads(GOLDEN.read_text())[name]
+    return stored
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -77,11 +73,8 @@ def test_an_evaluation_scores_what_is_stored(
 
 
 def test_the_built_in_texts_are_those_that_are_stored(request: pytest.FixtureRequest) -> None:
-    found = {name: provenance(data=name) for name in ("builtin:wiki-v1", "builtin:kjv-v1")}
+    found = {}
+    for name in ("builtin:wiki-v1", "builtin:kjv-v1"):
+        found[name] = dict(NanochatObjective.from_settings("nanochat", {"data": name}).provenance)
+        del found[name]["data"]
     assert found == check("data", found, request)
-
-
-def provenance(**settings: Any) -> dict[str, Any]:
-    found = dict(NanochatObjective.from_settings("nanochat", settings).provenance)
-    del found["data"]
-    return found

@@ -45,11 +45,6 @@ def started_by(attempt: Attempt, pid: int) -> None:
     api.write_model(attempt.directory, marker)
 
 
-def summary_of(attempt: Attempt, attempt_id: str) -> Outcome:
-    outcome = Outcome(attempt_id=attempt_id, status=Status.NAN, seconds=3.0)
-    return api.write_summary(attempt.directory, outcome)
-
-
 @pytest.mark.parametrize(
     ("left", "is_charged"),
     [
@@ -73,7 +68,8 @@ def test_what_is_not_known_to_be_unstarted_is_charged(
     if left == "half a summary":
         (attempt.directory / api.SUMMARY).write_text('{"attempt_id": "')
     elif "another attempt" in left:
-        summary_of(attempt, "another")
+        other = Outcome(attempt_id="another", status=Status.NAN, seconds=3.0)
+        api.write_summary(attempt.directory, other)
     elif left == "no directory":
         attempt.directory.rmdir()
     found = recover(attempt, 0.0)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from tests.conftest import Command
 
 RunCheck = Callable[..., Result]
-RunSearch = Callable[..., Result]
 
 NOISY = {"noise": 0.01}
 DEVICES = Devices(count=2, kind="cpu", name="some", threads=1, memory_bytes=1 << 30)
@@ -148,11 +147,7 @@ def test_a_search_is_short_only_once_a_check_has_shown_the_same_ranking(
 @pytest.mark.parametrize(
     ("objective", "size", "said"),
     [
-        (
-            objective_of("nanochat", micro_batch_size=4),
-            3,
-            "the effective batch of 4, got 3",
-        ),
+        (objective_of("nanochat", micro_batch_size=4), 3, "the effective batch of 4, got 3"),
         (objective_of("sphere"), 1, "sphere has no micro-batches"),
     ],
 )

@@ -92,10 +92,6 @@ def sphere(**settings: float) -> Objective:
     return registry.load(ObjectiveSpec(name="sphere", settings={**SETTINGS, **settings}))
 
 
-def one_device() -> Devices:
-    return Engine(kind="inline", workers=1).slots()
-
-
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory, run_search: Callable[..., Result]) -> Path:
     """A calibration, and a search that was planned with it."""
@@ -117,7 +113,8 @@ def root(tmp_path_factory: pytest.TempPathFactory, run_search: Callable[..., Res
 def test_what_was_measured_elsewhere_or_of_something_else_does_not_count(
     root: Path, objective: Objective, facts: dict[str, Any], is_scaled: bool
 ) -> None:
-    found = times_here(root, objective, one_device().model_copy(update=facts))
+    here = Engine(kind="inline", workers=1).slots()
+    found = times_here(root, objective, here.model_copy(update=facts))
     assert found.calibrates is is_scaled is (found.calibration is not None)
 
 

@@ -122,16 +122,8 @@ def test_new_knobs_begin_at_their_baseline_once_a_check_shows_them_alive(
     timed = (*local, "--tier", "min", "--assume-eval-seconds", "1")
     assert command("phase1", "few.toml", *timed, "--run-id", "first").code == 0
     follows = ("--from", "first", "--variant", "expanded", "--run-id", "second")
-    again = (
-        "phase2",
-        "more.toml",
-        *timed,
-        *follows,
-        "--max-evals",
-        "12",
-        "--set",
-        "search.sigma0=0.1",
-    )
+    few = ("--max-evals", "12", "--set", "search.sigma0=0.1")
+    again = ("phase2", "more.toml", *timed, *follows, *few)
     expanded = (*again, "--reason", "why")
 
     refused = command(*expanded, "--override", "go")
