@@ -367,7 +367,7 @@ def _settled(state: RunState, event: Settled) -> None:
 
 def _amended(state: RunState, event: Amended) -> None:
     plan, caps, generations = state.plan, event.caps, state.plan.resolved.generations
-    what, most = plan.tier or plan.phase, plan.nominal.evaluations
+    what, most = f"tier {plan.tier}" if plan.tier else plan.phase, plan.nominal.evaluations
     larger = f"{what} has {most} evaluations at most: begin a run of a larger tier for more"
     _require(caps.evaluations <= most, larger)
     if plan.search is not None and caps.evaluations != plan.caps.evaluations:

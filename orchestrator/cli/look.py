@@ -164,7 +164,7 @@ def best(
         print(printable(source), file=sys.stderr)
         return Answer(document, [" ".join(map(shell_word, arguments))])
     known = [f"{name}: {text}" for name, text in said.parts.items() if name != "Next"]
-    return Answer(document, [said.headline, *known], "".join(knobs_table(run)))
+    return Answer(document, [said.headline, *known], "".join(knobs_table(run, values)))
 
 
 def _recommended(run: Run) -> dict[str, Any]:

@@ -126,8 +126,12 @@ def _scores(run: Run, figures: Figures) -> Iterator[Block]:
 # The knobs, the evaluations and the plan
 
 
-def knobs_table(run: Run) -> list[str]:
-    """Return the knobs in their units: their ranges, the baseline and what is recommended."""
+def knobs_table(run: Run, recommended: Mapping[str, float | None] | None = None) -> list[str]:
+    """Return the knobs in their units: their ranges, the baseline and what is recommended.
+
+    After a No-Go that is nothing, unless it is given.
+    """
+    values = recommended or {knob.name: knob.recommended for knob in run.knobs}
     rows = (
         {
             "knob": plain(knob.name),
@@ -135,7 +139,7 @@ def knobs_table(run: Run) -> list[str]:
             ">low": number(knob.low),
             ">high": number(knob.high),
             ">baseline": number(knob.baseline),
-            ">recommended": number(knob.recommended, 6),
+            ">recommended": number(values[knob.name], 6),
             ">moved": "-" if knob.moved is None else f"{knob.moved:+.0%}",
         }
         for knob in run.knobs

@@ -19,7 +19,7 @@ WHY = ("--reason", "the reviewers want it")
     [
         (("--max-hours", "9"), "amend needs --reason"),
         (("--max-evals", "16", *WHY), "expected a cap other than the run's own"),
-        (("--max-evals", "17", *WHY), "min has 16 evaluations at most"),
+        (("--max-evals", "17", *WHY), "tier min has 16 evaluations at most"),
         (("--max-hours", "-1", *WHY), "--max-hours: Input should be greater than 0, got -1.0"),
         (("--max-cost", "5", *WHY), "the run began without a price"),
         (("--window", "20m", *WHY), "longer than the safety margin"),
