@@ -65,10 +65,8 @@ class Pages:
         self._change(len(self.now), len(self.now) + len(data), data)
 
     def truncate(self, size: int) -> None:
-        """Cut the file to `size` bytes, or extend it with zeros."""
-        if size > len(self.now):
-            self.write(bytes(size - len(self.now)))
-        elif size < len(self.now):
+        """Cut the file to `size` bytes."""
+        if size < len(self.now):
             self._change(size, len(self.now), b"")
 
     def _change(self, start: int, end: int, data: bytes) -> None:
@@ -115,15 +113,14 @@ class FaultyDisk(Storage):
     `capacity` limits the bytes of all its files together; it may be changed at any time.
     """
 
-    def __init__(self, *faults: Fault, capacity: int | None = None) -> None:
-        self.capacity = capacity
+    def __init__(self, *faults: Fault) -> None:
+        self.capacity: int | None = None
         self.calls: Counter[Call] = Counter()
         self.is_off = False
         self._faults: tuple[Fault, ...] = ()
         self._handles: dict[int, Pages] = {}
-        self._names: dict[Path, Pages | None] = {}
-        self._durable: dict[Path, Pages | None] = {}
-        self._unsynced: list[dict[Path, Pages | None]] = []
+        self._files: dict[Path, Pages] = {}
+        self._unsynced: list[Path] = []  # new files, until their directory is synced
         self._full: set[int] = set()  # handles that took a short write: the next one fails
         self.schedule(*faults)
 
@@ -135,16 +132,15 @@ class FaultyDisk(Storage):
     def open(self, path: Path) -> int:
         path = path.absolute()
         self._meet(path)
-        if self._names[path] is None:
-            with self._call("open"):
-                handle = DISK.open(path)
-                self._change_names({path: Pages()})
-        else:
+        if path in self._files:
             self._need_power()
             handle = DISK.open(path)
-        pages = self._names[path]
-        assert pages is not None
-        self._handles[handle] = pages
+        else:
+            with self._call("open"):
+                handle = DISK.open(path)
+                self._files[path] = Pages()
+                self._unsynced.append(path)
+        self._handles[handle] = self._files[path]
         return handle
 
     def write(self, handle: int, data: bytes) -> int:
@@ -190,13 +186,7 @@ class FaultyDisk(Storage):
     def sync_directory(self, directory: Path) -> None:
         directory = directory.absolute()
         with self._call("sync_directory"):
-            kept = []
-            for change in self._unsynced:
-                if all(path.parent == directory for path in change):
-                    self._durable.update(change)
-                else:
-                    kept.append(change)
-            self._unsynced = kept
+            self._unsynced = [path for path in self._unsynced if path.parent != directory]
 
     def free_bytes(self, directory: Path) -> int:
         room = self._room()
@@ -213,19 +203,17 @@ class FaultyDisk(Storage):
 
         Synced data is there; of the rest any sectors and names may be. Open handles are invalid.
         """
-        mood, names = rng.integers(3), dict(self._durable)
-        for change in self._unsynced:
-            if mood == 1 or (mood == 2 and rng.random() < 0.5):
-                names.update(change)
-        found: dict[int, Pages] = {}
-        for path, pages in names.items():
+        mood = rng.integers(3)  # none of the new names, all, or any of them
+        kept = [mood == 1 or (mood == 2 and rng.random() < 0.5) for _ in self._unsynced]
+        lost = [path for path, own in zip(self._unsynced, kept, strict=True) if not own]
+        for path, pages in list(self._files.items()):
             path.unlink(missing_ok=True)
-            if pages is not None:
-                if id(pages) not in found:
-                    found[id(pages)] = Pages(pages.after_power_cut(rng))
-                path.write_bytes(found[id(pages)].now)
-                names[path] = found[id(pages)]
-        self._names, self._durable, self._unsynced = dict(names), dict(names), []
+            if path in lost:
+                del self._files[path]
+            else:
+                self._files[path] = Pages(pages.after_power_cut(rng))
+                path.write_bytes(self._files[path].now)
+        self._unsynced = []
         self.restart()
 
     def _meet(self, path: Path) -> None:
@@ -233,18 +221,14 @@ class FaultyDisk(Storage):
 
         Also a file whose size has changed, because it was written past this disk.
         """
-        size = path.stat().st_size if path.is_file() and not path.is_symlink() else None
-        if path in self._names:
-            known = self._names[path]
-            if size == (None if known is None else len(known.now)):
-                return
-        self._names[path] = None if size is None else Pages(path.read_bytes())
-        self._durable[path] = self._names[path]
-        self._unsynced = [change for change in self._unsynced if path not in change]
-
-    def _change_names(self, change: dict[Path, Pages | None]) -> None:
-        self._names.update(change)
-        self._unsynced.append(change)
+        size = path.stat().st_size if path.is_file() else None
+        known = self._files.get(path)
+        if size == (None if known is None else len(known.now)):
+            return
+        self._files.pop(path, None)
+        if size is not None:
+            self._files[path] = Pages(path.read_bytes())
+        self._unsynced = [one for one in self._unsynced if one != path]
 
     def _pages(self, handle: int) -> Pages:
         self._need_power()
@@ -258,8 +242,7 @@ class FaultyDisk(Storage):
     @property
     def used_bytes(self) -> int:
         """The bytes of all files that have a name."""
-        files = {id(pages): len(pages.now) for pages in self._names.values() if pages is not None}
-        return sum(files.values())
+        return sum(len(pages.now) for pages in self._files.values())
 
     def _room(self) -> int | None:
         return None if self.capacity is None else self.capacity - self.used_bytes
