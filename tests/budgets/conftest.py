@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from budgets.events import (
     Settled,
     Status,
 )
-from budgets.ledger import Clock, Ledger, Record
+from budgets.ledger import Ledger, Record
 from budgets.plan import (
     Calibration,
     Caps,
@@ -39,6 +39,7 @@ from budgets.plan import (
 from budgets.state import Batch, RunState, apply
 from objectives.api import Variant
 from objectives.space import Knob, SearchSpace
+from tests.simulation.session import BEGAN, SimulatedClock
 
 Outcome = float | Status
 """A healthy evaluation's score, or how it failed."""
@@ -125,8 +126,6 @@ def confirmed_plan(**fields: Any) -> Plan:
     }
     return small_plan(**values)
 
-
-BEGAN = datetime(2030, 1, 1, tzinfo=UTC)
 
 OPENED = Opened(
     host="here",
@@ -331,53 +330,29 @@ def told_of(
 
 
 @dataclass
-class FakeClock:
-    """Stands still until it is turned."""
-
-    seconds: float = 1000.0
-    began: datetime = BEGAN
-
-    def turn(self, seconds: float) -> None:
-        self.seconds += seconds
-
-    @property
-    def clock(self) -> Clock:
-        return Clock(lambda: self.seconds, lambda: self.began + timedelta(seconds=self.seconds))
-
-
-@dataclass
 class Disk:
-    """Run directories with whole small runs in them."""
+    """The directory of a whole small run."""
 
     place: Path
-    time: FakeClock
-    found: tuple[Record, ...] = ()
+    time: SimulatedClock
 
-    def directory(self, name: str = "run") -> Path:
-        path = self.place / name
-        path.mkdir(exist_ok=True)
-        return path
-
-    def open(self, name: str = "run") -> Ledger:
-        """The run's ledger, read and ready to append; `found` is what it held."""
-        ledger = Ledger(self.directory(name), self.time.clock)
-        try:
-            self.found = tuple(ledger.replay())
-        except BaseException:
-            ledger.close()
-            raise
+    def open(self) -> Ledger:
+        """The run's ledger, read and ready to append."""
+        ledger = Ledger(self.place, self.time.clock)
+        list(ledger.replay())
         return ledger
 
-    def write(self, events: list[Event], name: str = "run") -> Path:
+    def write(self, events: list[Event]) -> Path:
         """A closed ledger that holds `events`, two milliseconds apart."""
-        with self.open(name) as ledger:
+        with self.open() as ledger:
             for event in events:
-                self.time.turn(0.002)
+                self.time.advance_to(self.time.seconds + 0.002)
                 ledger.append(ledger.seal(event))
         return ledger.path
 
 
-def whole_run() -> list[Event]:
+@pytest.fixture
+def whole() -> list[Event]:
     """Two sessions; a failure, a loss, an overridden rule: every word there is."""
     story = Story(small_plan(run_id="whole"))
     story.ask()
@@ -412,10 +387,5 @@ def story() -> Story:
 
 
 @pytest.fixture
-def whole() -> list[Event]:
-    return whole_run()
-
-
-@pytest.fixture
 def disk(tmp_path: Path) -> Disk:
-    return Disk(tmp_path, FakeClock())
+    return Disk(tmp_path, SimulatedClock(1000.0))

@@ -15,7 +15,8 @@ from budgets.schedule import (
     pace,
 )
 from budgets.state import RunState
-from tests.budgets.conftest import BEGAN, Story, confirmed_plan, make_story, settled, told_of
+from tests.budgets.conftest import Story, confirmed_plan, make_story, settled, told_of
+from tests.simulation.session import BEGAN
 
 NAN = Status.NAN
 GAIN = 8 * (0.98,)
