@@ -2,12 +2,10 @@
 
 import re
 import shutil
-import signal
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
+import psutil
 import pytest
 
 from tests.product.books import Books, records
@@ -32,21 +30,10 @@ def test_every_example_runs_and_its_ledger_verifies(product: Product, example: s
     product.verify()
 
 
-def _executed(folder: Path, kernel: Any = None) -> Any:
-    """The notebook's cells, executed in a new kernel."""
-    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
-    client = nbclient.NotebookClient(
-        notebook, timeout=200, resources={"metadata": {"path": str(folder)}}
-    )
-    client.execute()
-    return notebook
-
-
 @pytest.mark.slow
 def test_the_notebook_runs_and_goes_on_after_a_killed_kernel(product: Product) -> None:
     """The kernel is killed in mid-run, and the same cells are run again in another one."""
-    pytest.importorskip("nbclient")
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     run = product.folder / "artifacts/cmaes/phase1/svm"
     killed = subprocess.Popen(
         [sys.executable, "-m", "jupyter", "execute", shutil.copy(NOTEBOOK, product.folder)],
@@ -55,24 +42,17 @@ def test_the_notebook_runs_and_goes_on_after_a_killed_kernel(product: Product) -
     )  # fmt: skip
     product.started.append(killed)
     wait_until(lambda: records(run) > 40)
-    _kernel_below(killed.pid).send_signal(signal.SIGKILL)
+    (kernel,) = psutil.Process(killed.pid).children()
+    assert "ipykernel_launcher" in kernel.cmdline()
+    kernel.kill()
     killed.communicate(timeout=60)
     assert not Books.of(run).is_concluded
-    notebook = _executed(product.folder)
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    where = {"metadata": {"path": str(product.folder)}}
+    nbclient.NotebookClient(notebook, timeout=200, resources=where).execute()
     assert Books.of(run).sessions == 2
     shown = str(notebook.cells)
     assert "<pre>" in shown
     assert "<table border" in shown
     assert "data:image/svg+xml" in shown
     product.verify("svm")
-
-
-def _kernel_below(pid: int) -> Any:
-    import psutil
-
-    found = [
-        one
-        for one in psutil.Process(pid).children(recursive=True)
-        if "ipykernel_launcher" in " ".join(one.cmdline())
-    ]
-    return found[0]
