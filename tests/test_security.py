@@ -29,7 +29,11 @@ from orchestrator.execution.local import LocalExecutor
 from orchestrator.execution.supervisor import last_line
 from orchestrator.look.reports import rebuild
 from orchestrator.records.runs import Result
+from tests.product.fixtures import product
+from tests.product.product import Product
 from tests.simulation.session import SimulatedEngine
+
+__all__ = ["product"]
 
 RunSearch = Callable[..., Result]
 Command = Callable[..., Any]
@@ -284,27 +288,19 @@ def test_the_last_words_of_a_program_are_kept_without_its_secrets(
 
 @pytest.mark.xdist_group("ray")
 @pytest.mark.slow
-def test_no_secret_of_the_environment_reaches_rays_logs(cli: Any) -> None:
+def test_no_secret_of_the_environment_reaches_rays_logs(product: Product) -> None:
     short = Path(tempfile.mkdtemp(prefix="s", dir="/tmp"))  # sockets need short paths
-    (cli.cwd / ".env").write_text(f"HF_TOKEN={TOKEN}\n")
-    variables = {"RAY_TMPDIR": str(short), "HF_TOKEN": TOKEN, "MY_PASSWORD": PASSWORD}
-    engine = [w if w != "inline" else "ray" for w in SPHERE]
+    product.write(".env", f"HF_TOKEN={TOKEN}\n")
+    product.variables |= {"RAY_TMPDIR": str(short), "HF_TOKEN": TOKEN, "MY_PASSWORD": PASSWORD}
     try:
-        answer = type(cli)(cli.cwd, variables).run(*engine)
-        written = [
-            p for p in (*short.rglob("*"), *(cli.cwd / "artifacts").rglob("*")) if p.is_file()
-        ]
-        leaks = [
-            p
-            for p in written
-            if TOKEN.encode() in (text := p.read_bytes()) or PASSWORD.encode() in text
-        ]
+        product(" ".join(SPHERE).replace("inline", "ray"))
+        paths = [*short.rglob("*"), *(product.folder / "artifacts").rglob("*")]
+        written = {path: path.read_bytes() for path in paths if path.is_file()}
     finally:
         shutil.rmtree(short)
-
-    assert answer.returncode == 0, answer.stderr
-    assert [p for p in written if p.name.startswith("raylet")], "Ray's logs are elsewhere"
-    assert leaks == []
+    assert [path for path in written if path.name.startswith("raylet")], "Ray's logs are elsewhere"
+    bait = TOKEN.encode(), PASSWORD.encode()
+    assert [path for path, text in written.items() if any(one in text for one in bait)] == []
 
 
 # Whose files they are
