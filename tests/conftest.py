@@ -1,12 +1,11 @@
-"""Fixtures for whole runs: a session in this process, and the command line in one of its own."""
+"""Fixtures for whole runs: a session and the command line, both in this process."""
 
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -157,33 +156,6 @@ def run_check() -> Callable[..., Result]:
 def found() -> Callable[[Path], dict[str, Any]]:
     """What the run in a directory found, without times and interruptions."""
     return lambda directory: Books.of(directory).essence
-
-
-@dataclass(frozen=True)
-class Cli:
-    """`python -m orchestrator` in a process of its own, in its own working directory."""
-
-    cwd: Path
-    variables: dict[str, str] = field(default_factory=dict)
-
-    def start(self, *arguments: str) -> "subprocess.Popen[str]":
-        return subprocess.Popen(
-            [sys.executable, "-m", "orchestrator", *arguments],
-            cwd=self.cwd,
-            env=self.environment,
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-
-    @property
-    def environment(self) -> dict[str, str]:
-        return {**os.environ, "PYTHONPATH": str(REPOSITORY), **self.variables}
-
-
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return Cli(tmp_path)
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """A run's ledger as tests look at it, and as a death leaves it."""
 
 import shutil
-import subprocess
-import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -35,16 +33,6 @@ def cut(run: Path, records: int) -> None:
     (run / LEDGER).write_bytes(b"".join(lines[:records]))
     (run / HEAD).unlink()
     shutil.rmtree(run / "reports", ignore_errors=True)  # of a search
-
-
-def wait_for_records(process: "subprocess.Popen[str]", run: Path, records: int) -> None:
-    """Return once the run's ledger holds so many records, or the process has ended."""
-    ledger, deadline = run / LEDGER, time.monotonic() + 120
-    while process.poll() is None and time.monotonic() < deadline:
-        if ledger.exists() and ledger.read_bytes().count(b"\n") >= records:
-            return
-        time.sleep(0.005)
-    assert process.poll() is not None, f"{records} records never came"
 
 
 def closed_batch(

@@ -3,12 +3,14 @@
 import signal
 import subprocess
 import sys
-from typing import Any
 
 from budgets.events import Settled
-from tests.conftest import Cli
-from tests.ledgers import every, wait_for_records
-from tests.product.books import Books
+from tests.ledgers import every
+from tests.product.books import Books, records
+from tests.product.fixtures import product
+from tests.product.product import Product, wait_until
+
+__all__ = ["product"]
 
 
 def phase1(root: str, seconds: float, executor: str = "local") -> tuple[str, ...]:
@@ -17,10 +19,10 @@ def phase1(root: str, seconds: float, executor: str = "local") -> tuple[str, ...
     return ("phase1", *options, *objective, "--run-id", "run", "--assume-eval-seconds", "5")
 
 
-def test_the_first_interrupt_lets_running_evaluations_finish(cli: Cli) -> None:
-    run = cli.cwd / "stopped/phase1/run"
-    process = cli.start(*phase1("stopped", 0.1))
-    wait_for_records(process, run, 8)
+def test_the_first_interrupt_lets_running_evaluations_finish(product: Product) -> None:
+    run = product.folder / "stopped/phase1/run"
+    process = product.start(" ".join(phase1("stopped", 0.1)))
+    wait_until(lambda: records(run) >= 8)
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=30)
 
@@ -30,8 +32,8 @@ def test_the_first_interrupt_lets_running_evaluations_finish(cli: Cli) -> None:
     assert not Books.of(run).open_attempts
 
 
-def test_a_reader_who_leaves_does_not_stop_the_run(cli: Cli) -> None:
-    process = cli.start(*phase1("unread", 0.01, "inline"))
+def test_a_reader_who_leaves_does_not_stop_the_run(product: Product) -> None:
+    process = product.start(" ".join(phase1("unread", 0.01, "inline")), stderr=subprocess.PIPE)
     assert process.stdout is not None
     process.stdout.readline()
     process.stdout.close()
@@ -39,10 +41,10 @@ def test_a_reader_who_leaves_does_not_stop_the_run(cli: Cli) -> None:
     _, errors = process.communicate(timeout=60)
 
     assert (process.returncode, errors) == (0, "")
-    assert len(Books.of(cli.cwd / "unread/phase1/run").searched) == 16
+    assert len(Books.of(product.folder / "unread/phase1/run").searched) == 16
 
 
-def test_files_in_the_working_directory_are_ignored_and_nothing_is_added(cli: Any) -> None:
+def test_files_in_the_working_directory_are_ignored_and_nothing_is_added(product: Product) -> None:
     stray = {
         "cma_signals.in": "{'timeout': 0, 'maxiter': 1}",
         "outcmaes/axlen.dat": "old",
@@ -51,8 +53,7 @@ def test_files_in_the_working_directory_are_ignored_and_nothing_is_added(cli: An
         "conftest.py": "",
     }
     for name, text in stray.items():
-        (cli.cwd / name).parent.mkdir(exist_ok=True)
-        (cli.cwd / name).write_text(text)
+        product.write(name, text)
     code = (  # as the installed command does: the working directory is not on the path
         "import sys; sys.modules['matplotlib'] = None; sys.path.remove('')\n"
         "from orchestrator.cli.app import main; main()"
@@ -60,14 +61,14 @@ def test_files_in_the_working_directory_are_ignored_and_nothing_is_added(cli: An
 
     answer = subprocess.run(
         [sys.executable, "-W", "default", "-c", code, *phase1("runs", 0.0, "inline")],
-        cwd=cli.cwd,
-        env=cli.environment,
+        cwd=product.folder,
+        env=product.environment(),
         capture_output=True,
         text=True,
         check=False,
     )
 
     assert (answer.returncode, answer.stderr) == (0, "")
-    files = {str(p.relative_to(cli.cwd)) for p in cli.cwd.rglob("*") if p.is_file()}
+    files = {str(p.relative_to(product.folder)) for p in product.folder.rglob("*") if p.is_file()}
     assert {name for name in files if not name.startswith("runs/")} == set(stray)
-    assert {name: (cli.cwd / name).read_text() for name in stray} == stray
+    assert {name: (product.folder / name).read_text() for name in stray} == stray
