@@ -91,7 +91,7 @@ class Record(NamedTuple):
     @property
     def moment(self) -> datetime:
         """`at`, in UTC."""
-        return datetime.fromisoformat(self.at).astimezone(UTC)
+        return datetime.fromtimestamp(datetime.fromisoformat(self.at).timestamp(), UTC)
 
     @property
     def at_ms(self) -> int:

@@ -301,7 +301,8 @@ def _apply(state: RunState, event: Event) -> None:  # noqa: PLR0912 - a case a k
 def _asked(state: RunState, event: Asked) -> None:
     plan, begun, name, number = state.plan.resolved, state.begun, event.comparison, event.generation
     _require(state.decided is None, "the search is decided")
-    _require(len(event.configurations) == len(event.seeds), "every configuration needs seeds")
+    is_seeded = len(event.configurations) == len(event.seeds) and all(event.seeds)
+    _require(is_seeded, "every configuration needs seeds")
     batch = Batch(name, number, event.configurations, event.seeds, sign=state.plan.sign)
     if name is not None:
         _require(name not in state.comparisons, f"the comparison {name} was asked before")
@@ -313,6 +314,7 @@ def _asked(state: RunState, event: Asked) -> None:
     shape = (len(batch.seeds), len(batch.seeds[0]))
     wanted = (plan.population, plan.seeds_per_candidate)
     _require(shape == wanted, f"{shape} points and seeds, the plan has {wanted}")
+    _require(len({*event.seeds}) == 1, "all candidates of a generation have the same seeds")
     _require("finalists" not in state.comparisons, "the search is over")
     state.current = batch
 

@@ -24,6 +24,12 @@ def test_a_ledger_begins_with_its_plan(story: Story) -> None:
         fold(story.records[1:])
 
 
+def test_a_moment_beyond_the_calendar_is_refused(story: Story) -> None:
+    first, second = story.records
+    with pytest.raises(ImpossibleEventError):
+        fold([first, second._replace(at="0001-01-01T00:00:00+14:00")])
+
+
 # What cannot follow what. Each case says what came before, the impossible event, and why.
 
 
@@ -94,6 +100,23 @@ def test_an_event_that_cannot_follow_is_refused_by_record_and_changes_nothing(
     assert str(refusal.value).startswith(place)
     assert refusal.value.record.event == event
     assert story.state == before
+
+
+@pytest.mark.parametrize(
+    ("seeds", "why"),
+    [
+        (((5,), (5,), (5,)), "every configuration needs seeds"),
+        (((5,), (), (5,), (5,)), "every configuration needs seeds"),
+        (((5,), (6,), (5,), (5,)), "have the same seeds"),
+        (4 * ((5, 6),), r"\(4, 2\) points and seeds, the plan has \(4, 1\)"),
+    ],
+)
+def test_candidates_of_a_generation_share_as_many_seeds_as_are_planned(
+    story: Story, seeds: tuple[tuple[int, ...], ...], why: str
+) -> None:
+    event = asked(4 * [(0.1, 0.2)]).model_copy(update={"seeds": seeds})
+    with pytest.raises(ImpossibleEventError, match=why):
+        story.say(event)
 
 
 @pytest.mark.parametrize(("evaluations", "generations"), [(8, 2), (7, 1), (4, 1)])
