@@ -13,6 +13,7 @@ from pathlib import Path
 from budgets.events import Asked, Decided, Event, Reserved, Settled
 from budgets.failure_causes import was_given_up
 from budgets.ledger import LEDGER, LedgerCorruptError, Reader
+from budgets.plan import Configuration
 from budgets.schedule import next_action
 from budgets.state import ImpossibleEventError, RunState, apply
 from budgets.verdict import decide
@@ -91,8 +92,9 @@ def _own(directory: Path, state: RunState, event: Event) -> Event | None:
     plan = state.plan
     match event:
         case Asked():
-            known = None if plan.campaign is None else plan.campaign.conditions
-            asked = next_generation(state, known or event.configurations)
+            plain = (Configuration(name=c.name, point=c.point) for c in event.configurations)
+            known = tuple(plain) if plan.campaign is None else plan.campaign.conditions
+            asked = next_generation(state, known)
             return asked if event.comparison is None else due(state)
         case Reserved():
             cost = state.batch(event).configurations[event.candidate].cost_factor

@@ -71,6 +71,7 @@ LIES: list[tuple[str, dict[str, Any], str]] = [  # of the last record of a kind;
     ("settled", {"steps": 7}, "has steps "),
     ("reserved", {"reserve_ms": lambda ms: ms - 1}, "has reserve_ms "),
     ("generation", {"configurations.0.point": [0.1, 0.2]}, "summary.json of another"),
+    ("generation", {"configurations.0.knobs": {"x0": 0.5}}, "has configurations"),
     ("generation", {"seeds": 6 * [[5]]}, "has seeds ((5,), "),
     ("generation_told", {"digest": "0" * 32}, "diverges at generation 2"),
     ("generation_told", {"mean": [0.0, 0.0]}, "(asked) has configurations"),
