@@ -213,6 +213,17 @@ def test_the_lower_bound_decides_and_may_equal_what_is_asked(
     assert both(NEARLY, evaluation_seed=8).lower != lower
 
 
+@pytest.mark.parametrize(("seconds", "decision"), [(42, "continue"), (41, "stop")])
+def test_a_check_begins_where_a_cap_has_room_for_both_halves(seconds: int, decision: str) -> None:
+    """8 times 2 s and 8 times 0.5 s; the last of either half needs its reservation of 12 s."""
+    caps = Caps(evaluations=8, device_hours=seconds / 3600)
+    quarter = Variant(name="a quarter", cost_factor=0.25)
+    assert judge(measuring(8, 1, proxy=quarter, caps=caps).state).decision == decision
+    story = proxied(caps=caps)
+    evaluate(story, RISING[:7], short=False)
+    assert judge(story.state).decision == decision  # one more full one, before the short ones
+
+
 def test_short_evaluations_follow_the_full_ones() -> None:
     story = proxied()
     state, batch = story.state, story.state.comparisons["proxy"]

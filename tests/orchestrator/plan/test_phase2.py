@@ -9,11 +9,14 @@ import pytest
 
 from budgets.events import Concluded, Decided
 from budgets.ledger import LEDGER, SYSTEM_CLOCK, Ledger
-from budgets.verdict import recommendation
+from budgets.verdict import recommendation, stood_for, winner
+from objectives import registry
+from orchestrator.plan.phase2 import followed
 from orchestrator.plan.resolve import SIGMA0
 from orchestrator.records.runs import Result
 from orchestrator.verify import verify
 from tests import ledgers
+from tests.asking import config_for
 from tests.ledgers import state_of
 
 if TYPE_CHECKING:
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
 RunSearch = Callable[..., Result]
 
+GOLDEN = Path(__file__).parents[2] / "golden/runs"
 SMALL = {"dimension": 3, "noise": 0.01}
 SOURCE = "min-sphere-s1"
 PHASE_2: dict[str, Any] = {
@@ -68,6 +72,18 @@ def test_a_search_begins_where_the_earlier_one_ended(root: Path, run_search: Run
     assert plan.search.sigma0 == SIGMA0[plan.search.method] / 2
     assert plan.source.run_id == SOURCE
     assert verify(result.directory).divergence is None
+
+
+def test_after_a_no_go_a_search_begins_at_its_mean_not_at_the_winner(tmp_path: Path) -> None:
+    """Where all scores put it: the winner was picked from a few points on a few seeds."""
+    shutil.copytree(GOLDEN / "no_go_noise", tmp_path / "phase1/first")
+    earlier = state_of(tmp_path / "phase1/first")
+    own = registry.load(earlier.plan.objective)
+    config = config_for("phase2", "min", own, follows="first", variant="robust")
+    source, best = followed(tmp_path, config, "cpu"), winner(earlier)
+    assert source is not None
+    assert best is not None
+    assert source.point == stood_for(earlier) != best.point
 
 
 # What cannot be started from
