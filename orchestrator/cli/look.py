@@ -39,7 +39,7 @@ def status(
     typed: Typed,
     watch: bool = switch("--watch", "Follow the run until it is over; Ctrl-C ends the watching."),
 ) -> Answer | None:
-    """Show how RUN stands, or of a directory of runs a line for each. Writes nothing.
+    """Show how RUN stands; of a directory of runs, a line for each. Writes nothing.
 
     Without RUN: how the latest stands, and a line for each run.
     """
@@ -141,7 +141,7 @@ def report(
 def best(
     typed: Typed,
     form: Literal["toml", "flags"] | None = Option(
-        None, "--as", help="A file with this baseline, or arguments of your program."
+        None, "--as", help="A file with this baseline, or command-line arguments."
     ),
 ) -> Answer:
     """Show the configuration that a search recommends, after a No-Go the baseline."""

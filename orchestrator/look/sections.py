@@ -144,7 +144,7 @@ def knobs_table(run: Run, recommended: Mapping[str, float | None] | None = None)
         }
         for knob in run.knobs
     )
-    return table("Each knob in its range", rows)
+    return table("Each knob, and how far it moved in its range", rows)
 
 
 def _knobs(run: Run, figures: Figures) -> Iterator[Block]:
