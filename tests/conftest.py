@@ -31,6 +31,9 @@ from orchestrator.run.loop import Stop
 from orchestrator.run.session import Session
 from tests.asking import config_for
 from tests.product.books import Books
+from tests.product.fixtures import product
+
+__all__ = ["product"]
 
 REPOSITORY = Path(__file__).parent.parent
 MEMORY = Path("/dev/shm")  # noqa: S108 - a file system in memory, not a guessable name in it

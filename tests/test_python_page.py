@@ -9,10 +9,7 @@ import psutil
 import pytest
 
 from tests.product.books import Books, records
-from tests.product.fixtures import product
 from tests.product.product import REPOSITORY, Product, wait_until
-
-__all__ = ["product"]
 
 PAGE = (REPOSITORY / "docs/python.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)

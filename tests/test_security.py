@@ -29,11 +29,8 @@ from orchestrator.execution.local import LocalExecutor
 from orchestrator.execution.supervisor import last_line
 from orchestrator.look.reports import rebuild
 from orchestrator.records.runs import Result
-from tests.product.fixtures import product
 from tests.product.product import Product
 from tests.simulation.session import SimulatedEngine
-
-__all__ = ["product"]
 
 RunSearch = Callable[..., Result]
 Command = Callable[..., Any]

@@ -7,10 +7,7 @@ import sys
 from budgets.events import Settled
 from tests.ledgers import every
 from tests.product.books import Books, records
-from tests.product.fixtures import product
 from tests.product.product import Product, wait_until
-
-__all__ = ["product"]
 
 
 def phase1(root: str, seconds: float, executor: str = "local") -> tuple[str, ...]:
