@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import psutil
 import pytest
 
 from budgets.events import Owner, Status
@@ -35,6 +36,31 @@ def sleeper() -> Iterator[Callable[[str], subprocess.Popen[bytes]]]:
     for process in started:
         process.kill()
         process.communicate()
+
+
+BUSY = """
+import os, time
+open("/proc/self/comm", "w").write("a) Z (b 1")
+if not os.fork():
+    while time.process_time() < 0.3: pass
+    os._exit(0)
+os.wait()
+print(flush=True)
+time.sleep(5)
+"""
+
+
+def test_what_processes_take_is_what_psutil_says() -> None:
+    """Of a program with an odd name, whose child used the CPU and has ended."""
+    with subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE) as program:
+        assert program.stdout is not None
+        program.stdout.readline()
+        own = psutil.Process(program.pid)
+        assert processes.cpu_seconds([program.pid]) == pytest.approx(sum(own.cpu_times()[:4]))
+        assert processes.cpu_seconds([program.pid]) > 0.29
+        assert processes.resident_bytes([program.pid]) == own.memory_info().rss
+        program.kill()
+    assert processes.cpu_seconds([program.pid]) == processes.resident_bytes([program.pid]) == 0
 
 
 def started_by(attempt: Attempt, pid: int) -> None:
