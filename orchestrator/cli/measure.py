@@ -46,7 +46,7 @@ def _without_caps(typed: Typed) -> Config:
 def calibrate(
     typed: Typed,
     seeds: int = _seeds(1, CALIBRATION_SEEDS),
-    again: bool = switch("--again", "Measure again, also what was measured before."),
+    again: bool = switch("--again", "Repeat what was measured before."),
 ) -> None:
     """Measure the baseline: time, memory, FLOPs, noise. Writes a run, RUNS_DIR/calibration/ID."""
     config, overrides = _without_caps(typed), typed.overrides
