@@ -26,7 +26,7 @@ from budgets.events import (
 from budgets.failure_causes import cause_of
 from budgets.ledger import LEDGER, Record, parse_record, read
 from budgets.plan import ComparisonName, Plan
-from budgets.schedule import left_for_the_verdict
+from budgets.schedule import expected, left_to_compare
 from budgets.state import Batch, RunState, apply, fold
 from orchestrator.verify import verify
 from tests.simulation.devices import Evaluation, Machines, Use
@@ -180,6 +180,7 @@ class Judge:
     )  # that failed, perhaps because of a machine
     final: dict[Evaluation, Settled] = field(default_factory=dict)
     began_at: float = 0.0
+    losses: Counter[Evaluation] = field(default_factory=Counter)  # of this session's attempts
     is_unready: bool = False  # an evaluation of this session found that none can run
 
     def __post_init__(self) -> None:
@@ -239,6 +240,7 @@ class Judge:
         match event:
             case Opened():
                 self.is_unready = False
+                self.losses.clear()
             case Asked():
                 self._check_seeds()
                 if event.comparison is not None:
@@ -247,8 +249,7 @@ class Judge:
                     own = self.reference.generations[event.generation].configurations
                     must(own == event.configurations, f"generation {event.generation}: others")
             case Reserved():
-                aside = (0.0, 0.0) if event.comparison else left_for_the_verdict(self.state)
-                self.books.check_caps(self.state.plan, aside)
+                self.books.check_caps(self.state.plan, self._set_aside(event))
                 self._check_counts()
             case Settled():
                 self._settled(event)
@@ -257,11 +258,25 @@ class Judge:
                 if self.reference is not None:
                     expected_told = self.reference.generations[event.generation].told
                     must(event == expected_told, f"generation {event.generation}: told otherwise")
+            case Fired(rule="setup_failed"):
+                must(self.is_unready, "a session is paused by what an earlier one found")
+            case Fired(rule="infrastructure"):
+                most = max(self.losses.values(), default=0)
+                must(most >= 3, f"it pauses for what this session lost {most} times")
             case Fired() if event.decision == "stop":
                 must(not self.books.open, f"{event.rule} stops the run while attempts are running")
             case Decided():
                 must(not self.books.open, "it is decided while attempts are running")
                 self._check_decision()
+
+    def _set_aside(self, event: Reserved) -> tuple[float, float]:
+        """Device-hours and hours for the comparisons, with a last attempt at its worst."""
+        plan, works = self.state.plan, left_to_compare(self.state)
+        if event.comparison is not None or not works or plan.calibration is None:
+            return 0.0, 0.0
+        device_hours, hours = expected(works, plan.calibration, plan.devices.count)
+        last = plan.limits.reserve_ms / MS_PER_HOUR
+        return device_hours + last, hours + last
 
     def _check_real_deadline(self, event: Reserved) -> None:
         """The deadline holds in real time too, unless the clock was set back."""
@@ -292,6 +307,8 @@ class Judge:
             self.reference = None  # another search from here on
         if is_blamed or not event.status.final:
             self.lost.add(place)
+        is_of_now = self.books.reserved[place].session == len(self.books.sessions_ms) - 1
+        self.losses[evaluation] += event.status is Status.LOST and is_of_now
         if event.retry:
             must(evaluation not in self.retried, f"{evaluation} is retried again")
             self.retried.add(evaluation)
@@ -322,6 +339,10 @@ class Judge:
         must(use.evaluation not in self.final, f"{use.evaluation} is paid for twice")
         must(len(self.machines.uses_of(*place)) == 1, f"{place} is started twice")
         must(place in self.books.open, f"{use} is not reserved")
+
+    def refuses(self) -> None:
+        """Check the file after a record could not be synced: that record is not there."""
+        must((self.directory / LEDGER).stat().st_size == self.end, "an unsynced record stays")
 
     def reopens(self) -> None:
         """Check the file after a death: every acknowledged record is there."""

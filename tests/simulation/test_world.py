@@ -1,5 +1,6 @@
 """Every scenario with every kind of disturbance; and planted bugs, which must be found."""
 
+import errno
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,15 +10,15 @@ import pytest
 from budgets import rules
 from budgets.accounts import Accounts
 from budgets.events import Settled, Status
-from budgets.ledger import LEDGER
-from budgets.state import RunState
+from budgets.ledger import LEDGER, read
+from budgets.state import ImpossibleEventError, RunState, fold
 from orchestrator.execution import api as execution
 from orchestrator.execution.api import Attempt, Outcome
 from orchestrator.run import loop as loop_of_run
 from orchestrator.run.loop import judged as truly_judged
 from orchestrator.run.loop import settled
-from tests.simulation.devices import STORM, Device, SimulatedExecutor
-from tests.simulation.disk import FaultyDisk
+from tests.simulation.devices import STORM, Device, FaultRates, SimulatedExecutor
+from tests.simulation.disk import Fault, FaultyDisk
 from tests.simulation.scenarios import KINDS, SCENARIOS, Disturbance, disturbed
 from tests.simulation.world import SEEDS, SimulationError, World
 
@@ -55,6 +56,34 @@ def test_one_seed_is_one_run_byte_for_byte(world: World) -> None:
 
     for seed in range(0, SEEDS, 17):
         assert ledger(seed) == ledger(seed)
+
+
+@pytest.mark.parametrize(
+    ("each", "met"),
+    [
+        (Disturbance(faults=(Fault(10, "sync", errno.EIO),)), "storage error"),
+        (Disturbance(rates=FaultRates({"unready": 0.5}), dies_at=20), "unready"),
+    ],
+)
+def test_what_chance_seldom_does_is_done_in_each_session(
+    world: World, each: Disturbance, met: str
+) -> None:
+    world.disturb = lambda _: each
+    assert all(world.simulate(seed).counts[met] for seed in (0, 3))
+
+
+def test_an_event_that_cannot_follow_is_not_written(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = world.prepare(0)
+
+    def unreserved(*arguments: object, **named: object) -> Settled:
+        return settled(*arguments, **named).model_copy(update={"attempt": 9})  # type: ignore[arg-type]
+
+    monkeypatch.setattr(loop_of_run, "settled", unreserved)
+    with pytest.raises(ImpossibleEventError, match="is not running"):
+        run.run()
+    assert fold(read(run.judge.directory / LEDGER)) == run.judge.state
 
 
 def storm(rng: np.random.Generator) -> Disturbance:

@@ -96,6 +96,8 @@ class SimulatedRun:
             self._after_death()
         except LedgerStorageError:
             self.counts["storage error"] += 1
+            if self._records and any(one.call == "sync" for one in self._now.faults):
+                self.judge.refuses()
             self._after_death()
         except EngineError:
             self.counts["no slot left"] += 1
