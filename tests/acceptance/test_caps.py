@@ -114,12 +114,26 @@ def test_caps_hold_in_the_comparison_on_fresh_seeds(product: Product) -> None:
         shutil.rmtree(product.folder / "artifacts")
 
 
+def test_a_search_that_was_compared_stays_over_under_higher_caps(product: Product) -> None:
+    """Two worst cases end it in its second generation, and a third one its comparison."""
+    command = f"{VERDICT} {KNOWN} {cap_of('device-hours', 3 * WORST + 30)}"
+    product(command)
+    run = product.run_directory("run")
+    for at, lost in ((6, 2), (-1, 1)):
+        assert lose(run, at) == lost
+        is_concluded = checked(product, command, 4).is_concluded
+        assert is_concluded == (lost == 2)
+    product(f"amend run {cap_of('device-hours', 9 * WORST)} --reason why")
+    books = checked(product, command, 4)  # a No-Go, as one generation proves too little
+    assert (books.is_concluded, len(books.searched)) == (True, 4)
+
+
 def test_a_cap_may_fall_to_what_is_in_use_and_not_below(product: Product) -> None:
     product(SMALL)
     lose(product.run_directory(), 7)  # seven are settled, one is open
     caps = {f"--max-evals {count}": code for count, code in ((7, 2), (8, 0), (15, 0))}
     for seconds, code in ((WORST - 1, 2), (WORST + 30, 0), (3 * WORST, 0)):
-        caps[cap_of("device-hours", seconds)] = code
+        caps |= {cap_of(currency, seconds): code for currency in ("device-hours", "hours")}
     for cap, code in caps.items():
         product(f"amend run {cap} --reason why", code=code)
     assert checked(product, SMALL).statuses == {"lost": 1, "ok": 12}

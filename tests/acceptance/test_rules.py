@@ -4,28 +4,31 @@ from statistics import fmean, median
 
 import pytest
 
-from tests.product.books import FAILED
-from tests.product.product import Product
+from tests.product.books import FAILED, cut
+from tests.product.product import Done, Product
 from tests.product.searches import phase1, scores
 
 SHORT = "--set verdict.confirm_seeds=0 --set search.generations="
-OVERRIDE = "--reason known --override"
-PAUSES = [  # which of 8 candidates fail how in the second generation; the rules that pause in turn
-    ({"crash": "25"}, 2, ["crash_rate"]),
-    ({"diverge": "25"}, 2, ["sustained_nan"]),
-    ({"crash": "25", "diverge": "67"}, 4, ["crash_rate", "sustained_nan"]),
-    ({"crash": "0-7"}, 8, ["crash_rate"]),
+PAUSES = [  # in which generations which of 8 candidates fail how; the rules that pause in turn
+    ({"crash": "[12]/cand_000[25]"}, 4, [("crash_rate", 1), ("crash_rate", 2)]),
+    ({"diverge": "1/cand_000[25]"}, 2, [("sustained_nan", 1)]),
+    (
+        {"crash": "1/cand_000[25]", "diverge": "1/cand_000[67]"},
+        4,
+        [("crash_rate", 1), ("sustained_nan", 1)],
+    ),
+    ({"crash": "1"}, 8, [("crash_rate", 1)]),
 ]
 
 
-@pytest.mark.parametrize(("fails", "failed", "rules"), PAUSES)
+@pytest.mark.parametrize(("fails", "failed", "pauses"), PAUSES)
 def test_a_rule_pauses_until_it_is_overridden(
-    product: Product, fails: dict[str, str], failed: int, rules: list[str]
+    product: Product, fails: dict[str, str], failed: int, pauses: list[tuple[str, int]]
 ) -> None:
-    fixed = {how: f"gen_0001/cand_000[{who}]" for how, who in fails.items()}
+    fixed = {how: f"gen_000{who}" for how, who in fails.items()}
 
-    def search(words: str = "", code: int = 3) -> None:
-        phase1(product, "hill", f"{SHORT}3 {words}", code, **fixed)
+    def search(words: str = "", code: int = 3) -> Done:
+        return phase1(product, "hill", f"{SHORT}3 {words}", code, **fixed)
 
     search()
     paused = product.books("run")
@@ -36,15 +39,32 @@ def test_a_rule_pauses_until_it_is_overridden(
     search()
     again = product.books("run")
     assert again.results == paused.results, "what is paused pays for nothing"
-    search(f"{OVERRIDE} patience", code=2)  # which has not fired
+    search("--reason known --override patience", code=2)  # which has not fired
     assert product.books("run").lines == again.lines, "what is refused is not recorded"
-    for rule in rules:
-        search(f"{OVERRIDE} {rule}", code=0 if rule == rules[-1] else 3)
+    for rule, number in pauses:
+        if number == 2:  # each generation needs a reason of its own
+            assert "another --reason" in search(f"--reason known-1 --override {rule}", code=2).err
+        words = f"--reason known-{number} --override {rule}"
+        search(words, code=0 if (rule, number) == pauses[-1] else 3)
     books = product.books("run")
-    assert [one.rule for one in books.fired] == rules
-    assert books.overridden == [(rule, 1, "known") for rule in rules]
+    assert [one[:2] for one in books.fired] == pauses
+    assert books.overridden == [(rule, number, f"known-{number}") for rule, number in pauses]
     assert [one.status in FAILED for one in books.searched].count(True) == failed
     assert len(books.searched) == 24
+
+
+def test_a_generation_that_a_result_taken_up_has_paused_is_not_told(product: Product) -> None:
+    """The reservation of its last evaluation is lost, the result of it is not."""
+
+    def search() -> None:
+        phase1(product, "hill", f"{SHORT}2", 3, crash="gen_0000/cand_000[67]")
+
+    search()
+    kinds = [line["event"]["kind"] for line in product.books("run").lines]
+    cut(product.run_directory("run"), len(kinds) - 1 - kinds[::-1].index("reserved"))
+    search()
+    books = product.books("run")
+    assert (len(books.attempts), len(books.searched), books.events("generation_told")) == (8, 8, [])
 
 
 @pytest.mark.parametrize(("fixed", "drifts"), [({"later": 0.1}, True), ({"idle": 0.15}, False)])

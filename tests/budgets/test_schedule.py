@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from budgets.events import Amended, Asked, Fired, Overridden, Status
+from budgets.events import Asked, Fired, Overridden, Status
 from budgets.plan import Calibration, Caps, Configuration, Window
 from budgets.schedule import (
     blocking_batches,
@@ -56,12 +56,6 @@ def test_after_the_search_a_reference_that_is_late_is_waited_for() -> None:
     story.compare("finalists", [arm], [{11: 0.98}])
     assert next_action(story.state) == "reference"
     assert [batch.comparison for batch in blocking_batches(story.state)] == ["reference"]
-
-
-def test_a_search_that_was_compared_stays_over_under_other_caps() -> None:
-    story = told_of(generations=(4 * (1.0,),), finalists={"average": 0.98})
-    story.say(Amended(caps=Caps(evaluations=12, hours=9.0), reason="so"))
-    assert next_action(story.state) == "winner"
 
 
 # What it still takes

@@ -34,7 +34,7 @@ def needle(knobs, seed, budget):  # one candidate of the last generation, and no
     return 0.5 if is_found else peak(knobs, seed, budget)
 
 def hill(knobs, seed, budget, crash="-", diverge="-", explodes=False, uneven=False):
-    if re.match(crash, place()):
+    if re.match(crash, f"{place()} {seed}"):
         raise RuntimeError("crash")
     share = Random(seed).uniform(0.5, 1.5) if uneven and budget > 1 else 1.0
     gain = share * (0.5 - (knobs["a"] - 0.5) ** 2 - (knobs["b"] + 0.5) ** 2)

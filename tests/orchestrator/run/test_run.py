@@ -7,21 +7,19 @@ from typing import Any
 
 import pytest
 
-from budgets.events import Concluded, Fired, Reserved, Status
-from budgets.ledger import LEDGER, SYSTEM_CLOCK, Ledger
+from budgets.events import Fired, Status
+from budgets.ledger import LEDGER, SYSTEM_CLOCK
 from budgets.plan import Devices
-from budgets.state import ImpossibleEventError, RunState, fold
+from budgets.state import RunState
 from objectives.analytic import AnalyticObjective
 from objectives.api import Context, Measurement, SetupError
 from orchestrator.execution.api import Attempt
 from orchestrator.execution.devices import Engine, make_devices
-from orchestrator.execution.processes import this_owner
 from orchestrator.records.runs import Result
 from orchestrator.run.files import amend
-from orchestrator.run.loop import Run
 from orchestrator.verify import verify
-from tests.executors import ending, failing
-from tests.ledgers import cut, events_of, every
+from tests.executors import ending
+from tests.ledgers import cut, every
 from tests.orchestrator.conftest import NOISY
 
 RunSearch = Callable[..., Result]
@@ -44,37 +42,6 @@ def test_another_plan_in_a_used_directory_is_refused_and_says_what_differs(
     assert (run / LEDGER).read_bytes() == before
 
 
-def test_an_event_that_cannot_follow_is_not_written(run: Path) -> None:
-    before = (run / LEDGER).read_bytes()
-    with Ledger(run, SYSTEM_CLOCK) as ledger:
-        over = Run(ledger, fold(ledger.replay()), this_owner(), [])
-        with pytest.raises(ImpossibleEventError, match="the run is concluded"):
-            over.record(Concluded())
-    assert (run / LEDGER).read_bytes() == before
-
-
-def test_a_reason_lets_through_only_the_generation_it_was_given_for(
-    tmp_path: Path, run_search: RunSearch
-) -> None:
-    engine = failing(3, 7, generations=2)
-    fragile: dict[str, Any] = {"engine": engine, "population": 8, "assumed_seconds": 1.0}
-    run_search(tmp_path, **fragile)
-    again = run_search(tmp_path, **fragile, overrides=[("crash_rate", "known")])
-    (trigger,) = again.ruling.triggers
-    assert (trigger.rule, trigger.generation) == ("crash_rate", 1)
-
-    refusal = (
-        "--override crash_rate: the rule fires again in generation 1: look, and give another "
-        "--reason"
-    )
-    with pytest.raises(ValueError, match=f"^{refusal}$"):
-        run_search(tmp_path, **fragile, overrides=[("crash_rate", "known")])
-
-    state = run_search(tmp_path, **fragile, overrides=[("crash_rate", "known too")]).state
-    overridden = [(one.generation, one.reason) for one in state.overridden]
-    assert overridden == [(0, "known"), (1, "known too")]
-
-
 @dataclass(frozen=True)
 class Gpu(Engine):
     """As if this machine had one."""
@@ -94,22 +61,6 @@ def test_a_run_is_not_taken_up_on_another_kind_of_device(run: Path, run_search: 
 
 
 # The loop: signals, rules on record, results found on disk
-
-
-def test_a_generation_that_a_result_taken_up_has_paused_is_not_told(
-    tmp_path: Path, run_search: RunSearch
-) -> None:
-    fragile = QUICK | {"engine": failing(3, 7)}  # one more than a generation may
-    run = run_search(tmp_path, **fragile).directory
-    last = max(n for n, event in enumerate(events_of(run)) if isinstance(event, Reserved))
-    cut(run, last)  # its reservation is lost, its result is not
-
-    result = run_search(tmp_path, **fragile)
-
-    assert [trigger.rule for trigger in result.ruling.triggers] == ["crash_rate"]
-    (generation,) = result.state.generations
-    assert generation.closed
-    assert generation.told is None
 
 
 def test_a_stop_under_caps_that_were_raised_too_little_is_on_record_again(
