@@ -32,17 +32,3 @@ def ending(end: End, *, on_disk: bool, workers: int = 1) -> Engine:
     return SimulatedEngine(
         "inline", workers=workers, make=lambda slots: Ending(slots, end, on_disk=on_disk)
     )
-
-
-def failing(*candidates: int, generations: int = 1, workers: int = 1) -> Engine:
-    """Fails these candidates of the first generations. Which points they are does not matter, so
-    that the last bits of points, which depend on the processor, do not either.
-    """
-    places = {f"gen_{g:04d}/cand_{c:04d}" for g in range(generations) for c in candidates}
-
-    def end(attempt: Attempt) -> tuple[Status, str] | None:
-        candidate = attempt.directory.parent
-        fails = f"{candidate.parent.name}/{candidate.name}" in places
-        return (Status.ERROR, "ValueError: no") if fails else None
-
-    return ending(end, on_disk=True, workers=workers)

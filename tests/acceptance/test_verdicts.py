@@ -23,6 +23,7 @@ HILL = "--set search.generations=4 --set verdict.long_run=0"
 LARGE = "--set available=0.3 --set noise=0.002 --set search.generations=6"
 LARGE += " --set verdict.long_run_seeds=5"
 EARLY = "--set search.population=12 --set search.generations=4 --set verdict.long_run=0"
+PLAIN = "--set search.method=plain"
 SLIGHT = "--set search.generations=6 --set available=0.006 --set noise=0.0003"
 ONCE = "finalists_0000/cand_0000 .*44$"  # the best finalist, on one of its seeds
 SOME = "--set thresholds.crash_count_pause=1 --set thresholds.crash_rate_pause=0.125"
@@ -31,7 +32,7 @@ SEARCHES = [  # what is searched, how, and what must be said: the grade, or why 
     ("sphere", LARGE, {}, "go_persists"),
     ("sphere", f"{LARGE} --set persists=-1", {}, "does_not_persist"),
     ("needle", "--set search.generations=2", {}, "does_not_persist"),
-    ("flat", EARLY, {"outlier": "gen_0003/cand_0003"}, "below_noise"),
+    ("flat", f"{EARLY} {PLAIN}", {"outlier": "gen_0003/cand_0003"}, "below_noise"),
     ("peak", EARLY, {}, "below_noise"),
     ("doubtful", "--set search.generations=2", {}, "below_noise"),
     ("sphere", SLIGHT, {}, "too_small"),
@@ -144,6 +145,12 @@ def test_nobody_is_compared_on_seeds_it_was_found_or_picked_on(search: Search) -
     known = [{one.key[3] for one in books.searched} for books in search[1:3]]
     apart = [*seeds.values(), *known]
     assert sum(map(len, apart)) == len(set().union(*apart))
+
+
+def test_each_generation_draws_its_own_points(search: Search) -> None:
+    points = [np.array(one["points"]) for one in search.books.generations]
+    drawn = np.corrcoef([(one - one.mean(axis=0)).ravel() for one in points])
+    assert np.abs(drawn - np.eye(len(points))).max() < 0.9
 
 
 def test_the_best_candidates_are_compared_again_and_the_best_goes_on(search: Search) -> None:
