@@ -471,7 +471,6 @@ def _curves(run: Run) -> Iterator[tuple[str, Curve]]:
         name = names.get(one.comparison)
         if not run.is_search:
             name = run.state.batch(one).configurations[one.candidate].name
-            name = name or f"candidate {one.candidate}"
         if name is not None:
             places.setdefault(name, f"eval/{one.place}")
     for name, place in list(places.items())[:MOST_CURVES]:
