@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,7 +122,7 @@ class LocalExecutor:
     """Runs each evaluation under a supervisor, on the devices of this machine.
 
     `preload` are modules that the fork server imports once; `host` is part of the names of devices
-    on a cluster. At the `deadline` (monotonic clock) all evaluations are ended, unless `extend` has
+    on a cluster. At the `deadline` (monotonic clock) evaluations are ended, unless `extend` has
     moved it.
 
     A GPU is examined before its first use, and again after an evaluation that did not end well. If
@@ -206,16 +206,20 @@ class LocalExecutor:
 
     def cancel(self) -> None:
         """Ask every attempt to end; `wait` returns their outcomes."""
-        self._tell_all(CANCEL)
+        self._tell(self._running, CANCEL)
 
-    def extend(self, deadline: float) -> None:
-        """Let evaluations go on until then, or up to a second less: smaller steps are not sent."""
+    def extend(self, deadline: float, wanted: Container[str]) -> None:
+        """Let new attempts and those with these ids go on until then.
+
+        Or up to a second less: smaller steps are not sent.
+        """
         if deadline >= self._deadline + 1.0:
             self._deadline = deadline
-            self._tell_all(repr(deadline).encode())
+            found = [one for one in self._running if one.attempt.attempt_id in wanted]
+            self._tell(found, repr(deadline).encode())
 
-    def _tell_all(self, what: bytes) -> None:
-        for one in self._running:
+    def _tell(self, running: list[_Running], what: bytes) -> None:
+        for one in running:
             with suppress(OSError):  # it has ended, or is stopped and has not read what was sent
                 one.line.send(what, socket.MSG_DONTWAIT)
 

@@ -67,10 +67,11 @@ class Agent:
     def step(self, heard_at: float, wanted: dict[str, Path], cancel: bool) -> Answer:
         """Renew the lease, start those of the wanted attempts that are new, wait a moment.
 
-        `wanted` are directories by id. An attempt whose request was queued until the lease had
+        `wanted` are directories by id. What is not wanted any more was lost while this node was
+        silent: its lease is not renewed. An attempt whose request was queued until the lease had
         expired is ended by its supervisor. Raises EngineError if its files cannot be read here.
         """
-        self._local.extend(heard_at + self._lease_seconds)
+        self._local.extend(heard_at + self._lease_seconds, wanted)
         for name in [name for name in wanted if name not in self._taken]:
             if (attempt := api.read(Attempt, wanted[name])) is None:
                 raise EngineError(

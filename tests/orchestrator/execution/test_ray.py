@@ -20,6 +20,7 @@ from tests.orchestrator.execution.conftest import (
     above,
     alive,
     assemble,
+    supervisor_of,
     the_one,
     vanish,
     wait_until,
@@ -94,8 +95,9 @@ def test_a_frozen_node_loses_its_attempt_at_the_lease_and_is_used_again_when_it_
     with RayExecutor(TWO, NASTY, address=two_nodes.address) as executor:
         frozen, other = started_both(executor, two, two_nodes)
         (own,) = [one for one in executor._nodes if frozen.attempt_id in one.running]
-        raylet = raylet_of(frozen)
+        raylet, supervisor = raylet_of(frozen), psutil.Process(supervisor_of(frozen))
         node = [raylet, *raylet.children(recursive=True)]
+        last = [supervisor, *supervisor.children()]  # to thaw
         signal_all(node, signal.SIGSTOP)
         try:
             lost = the_one(executor.wait(30.0))
@@ -106,9 +108,12 @@ def test_a_frozen_node_loses_its_attempt_at_the_lease_and_is_used_again_when_it_
             (gone,) = executor.warnings
             assert "is lost (no sign of life), with 1 of 2 slots" in gone
             assert alive(other)
+            signal_all([one for one in node if one not in last], signal.SIGCONT)
+            thawed = own.heard_clock + 6.0  # the agent has a new lease long before they look at it
+            wait_until(lambda: executor.wait(0.05) == [] and own.heard_clock > thawed)
         finally:
             signal_all(node, signal.SIGCONT)
-        wait_until(lambda: executor.wait(0.05) == [] and own.free, 60.0)
+        wait_until(lambda: executor.wait(0.05) == [] and own.free)
         assert alive(frozen) == []
         executor.submit(make_attempt("finish"))
         assert the_one(executor.wait(30.0)).status is Status.OK
@@ -149,7 +154,7 @@ def test_a_step_renews_the_lease_from_the_answer_that_it_repeats(
     monkeypatch.setattr(ray, "LocalExecutor", lambda *_, **__: local)
     local.__enter__.return_value = local
     ray.Agent(ONE, (), 4.0).step(100.0, {}, cancel=False)
-    local.extend.assert_called_once_with(104.0)
+    local.extend.assert_called_once_with(104.0, {})
 
 
 def test_a_killed_node_loses_its_attempt_and_nobody_elses(
