@@ -4,7 +4,8 @@ import subprocess
 import sys
 from typing import Any
 
-HEAVY = {"torch", "ray", "cma", "numpy", "scipy", "jinja2", "matplotlib", "http.server"}
+HEAVY = {"torch", "ray", "cma", "numpy", "scipy", "scipy.stats", "jinja2", "matplotlib"}
+HEAVY |= {"http.server"}
 
 MAIN = "from orchestrator.cli.app import main; main()"
 

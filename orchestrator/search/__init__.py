@@ -6,10 +6,12 @@ bit for bit, and nothing is pickled.
 """
 
 import hashlib
+import sys
 import warnings
 from collections.abc import Iterable
 from itertools import zip_longest
-from typing import Any
+from types import ModuleType
+from typing import Any, cast
 
 import numpy as np
 
@@ -20,11 +22,19 @@ from orchestrator.records.runs import ReplayError
 from orchestrator.search.arithmetic import NUMPY, Array, chained, eigh, independent
 from orchestrator.search.surrogate import Distribution, Point, guided
 
+_UNUSED = {"matplotlib", "matplotlib.pyplot", "scipy.stats"} - sys.modules.keys()
+"""What pycma imports if it is there, and not for a search: half of a command's start."""
+
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # it warns that matplotlib is missing
-    import cma
-    import cma.sampler
-    import cma.sigma_adaptation
+    sys.modules.update(dict.fromkeys(_UNUSED, cast("ModuleType", None)))
+    try:
+        import cma
+        import cma.sampler
+        import cma.sigma_adaptation
+    finally:
+        for _name in _UNUSED:
+            del sys.modules[_name]
 
 for _module in (cma.evolution_strategy, cma.sampler, cma.sigma_adaptation):
     _module.np = NUMPY  # pycma's own products would not be the same on every processor

@@ -89,6 +89,13 @@ def test_the_detectable_gain_has_the_power_asked_for(n: int, level: float, gain:
 # Agreement
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_tau_b_is_that_of_scipy(seed: int) -> None:
+    random = seeded(seed)
+    a, b = ([float(random.randrange(9)) for _ in range(12)] for _ in "ab")
+    assert tau_b(a, b) == pytest.approx(stats.kendalltau(a, b).statistic)
+
+
 def test_infinite_scores_of_failed_candidates_tie_in_tau_b() -> None:
     a, b = (1.0, 2.0, inf, inf), (1.0, 2.0, 3.0, inf)
     assert (tau_b(a, b), tau_b(b, a)) == pytest.approx((0.912871, 0.912871), abs=1e-6)

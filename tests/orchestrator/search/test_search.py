@@ -8,9 +8,15 @@ import pytest
 from budgets.plan import SearchPlan
 from budgets.state import Batch
 from orchestrator.search import Search
+from tests.imported import imported_by
 from tests.orchestrator.search.conftest import evaluated
 
 PLAN = SearchPlan(seed=7, sigma0=0.2, start=(0.4,) * 10)
+
+
+def test_it_is_imported_without_what_pycma_plots_and_compares_with() -> None:
+    assert not imported_by("import orchestrator.search") & {"matplotlib", "scipy.stats"}
+    assert "matplotlib" in imported_by("import orchestrator.search, matplotlib")
 
 
 def test_a_replay_arrives_where_the_search_was(monkeypatch: pytest.MonkeyPatch) -> None:
