@@ -21,13 +21,13 @@ QUICK = {
     "orchestrator calibrate": f"orchestrator calibrate {OBJECTIVE}",
     "plan --tier target": f"plan --tier target {OBJECTIVE}",
     "$ orchestrator phase1 --tier target\n": (
-        f"$ orchestrator phase1 --tier target --set search.generations=8 {OBJECTIVE}\n"
+        f"$ orchestrator phase1 --tier target --set search.generations=5 {OBJECTIVE}\n"
     ),
     "--tier min --from target-nanochat-s1\n": (
         f"--tier min --set search.generations=2 --from target-sphere-s1 {OBJECTIVE}\n"
     ),
-    "fit.toml --tier target": "fit.toml --tier target --set search.generations=6 --executor inline",
-    "train.toml --tier target": "train.toml --tier target --set search.generations=3 "
+    "fit.toml --tier target": "fit.toml --tier target --set search.generations=4 --executor inline",
+    "train.toml --tier target": "train.toml --tier target --set search.generations=2 "
     "--executor inline",
     "nanochat": "sphere",
     "tau_c": "x0",
@@ -67,7 +67,7 @@ def quick(document: str) -> str:
     return document
 
 
-@pytest.mark.timeout(900)  # 25 s on two cores that do nothing else
+@pytest.mark.timeout(900)  # 18 s on two cores that do nothing else
 def test_every_command_of_the_tutorial_shows_what_it_says(tmp_path: Path) -> None:
     follow(quick(TUTORIAL.read_text(encoding="utf-8")), tmp_path, seconds=120)
 

@@ -108,12 +108,15 @@ def tell(run: Path, kind: str, lie: dict[str, Any]) -> None:
     shutil.rmtree(run / "reports", ignore_errors=True)
 
 
+def test_it_is_the_lie_that_is_found_and_not_who_sealed_it(product: Product, run: Path) -> None:
+    tell(run, "planned", {})
+    product.verify("mine")
+
+
 @pytest.mark.parametrize(("kind", "lie", "said"), LIES, ids=[next(iter(lie)) for _, lie, _ in LIES])
 def test_a_lie_that_is_sealed_as_it_should_be_is_found(
     product: Product, run: Path, kind: str, lie: dict[str, Any], said: str
 ) -> None:
-    tell(run, kind, {})
-    product.verify("mine")  # it is the lie that is found, not who sealed it
     tell(run, kind, lie)
     found = product("verify mine", code=6).text
     assert said in " ".join(found.split())

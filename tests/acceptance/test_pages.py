@@ -141,7 +141,6 @@ def test_a_winner_at_the_end_of_a_range_is_said_on_every_surface(
         "report": user("report slope").out,
         "markdown": user("report slope --out -").out,
         "page": plain(page),
-        "served page": plain(ask(serve(user)[1])[1]),
         "report --json": report["answer"]["but"],
         "best": user("best slope").out,
         "best --json": " ".join(best["cautions"]),

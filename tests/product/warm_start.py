@@ -15,7 +15,8 @@ from unittest.mock import patch
 FORKS = get_context("forkserver")
 MODULES = Path(__file__).parents[2].glob("orchestrator/[cl]*/*.py")
 FORKS.set_forkserver_preload(
-    [__name__, "cma", "jinja2", "scipy.optimize", "scipy.stats", "starlette.applications"]
+    [__name__, "jinja2", "matplotlib.backends.backend_svg", "orchestrator.search"]
+    + ["scipy.optimize", "starlette.applications"]
     + [f"orchestrator.{file.parent.name}.{file.stem}" for file in MODULES]
 )
 

@@ -69,7 +69,7 @@ def test_every_kind_of_run_is_drawn(name: str, shown: str) -> None:
 @pytest.mark.parametrize("name", ["statuses", "campaign", "space_check"])
 def test_every_beginning_of_a_run_is_drawn(name: str) -> None:
     records = golden(name).state.records
-    for count in [1, 2, 3, 5, 8, *range(9, records, records // 3)]:
+    for count in [1, 2, 5, *range(9, records, records // 3)]:
         drawn(golden(name, count))
 
 
@@ -100,7 +100,7 @@ def test_huge_scores_hide_nothing_and_break_nothing(tmp_path: Path, huge: float)
 
 
 def test_of_many_knobs_those_that_matter_are_drawn(tmp_path: Path) -> None:
-    run = searched(tmp_path, 40, "target")
+    run = searched(tmp_path, 14, "min")
     found, names = drawn(run), {knob.name for knob in run.knobs}
     for name in ("paths", "marginals"):
         assert len(names & set(texts(found[name]))) == 12
