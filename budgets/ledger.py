@@ -29,6 +29,8 @@ from objectives.files import read_plain, replace
 
 LEDGER, HEAD, LOCK = "ledger.jsonl", "head.json", "ledger.lock"
 
+RESTORE = "Restore the file from a backup"
+
 LEAST_FREE_BYTES = 8 << 20
 """With less free space no evaluation is started: its result might be lost."""
 
@@ -47,7 +49,8 @@ class LedgerLockedError(Exception):
     """Another process is writing to this ledger."""
 
 
-def _damaged(path: Path, why: str, remedy: str) -> LedgerCorruptError:
+def damaged(path: Path, why: str, remedy: str = RESTORE) -> LedgerCorruptError:
+    """The error for the ledger at `path`, with the ways out; `why` follows its name."""
     run = path.parent
     out = unused(run.with_name(f"{run.name}.salvaged"))
     return LedgerCorruptError(
@@ -119,13 +122,12 @@ def parse_record(path: Path, line: bytes, seq: int, offset: int, previous: str) 
     Raises LedgerCorruptError, ValueError on another schema; `path` is for their messages.
     """
 
-    def damaged(why: str) -> LedgerCorruptError:
-        place = f": record {seq} at byte {offset}: {why}"
-        return _damaged(path, place, "Restore the file from a backup")
+    def corrupt(why: str) -> LedgerCorruptError:
+        return damaged(path, f": record {seq} at byte {offset}: {why}")
 
     digest, sealed = _sealed(previous, line[:-_SEAL_BYTES])
     if sealed != line:
-        raise damaged("its hash does not follow from the records before it")
+        raise corrupt("its hash does not follow from the records before it")
     try:
         found = Line.model_validate_json(line[:-_SEAL_BYTES] + b"}")
     except ValidationError as error:
@@ -136,9 +138,9 @@ def parse_record(path: Path, line: bytes, seq: int, offset: int, previous: str) 
                 f"schema {SCHEMA}. Use the version that wrote it"
             ) from error
         place = ".".join(map(str, first["loc"]))
-        raise damaged(f"no event of schema {SCHEMA}: {place} {first['msg']}") from error
+        raise corrupt(f"no event of schema {SCHEMA}: {place} {first['msg']}") from error
     if found.seq != seq:
-        raise damaged(f"it says it is number {found.seq}")
+        raise corrupt(f"it says it is number {found.seq}")
     return Record(seq, found.at, found.elapsed_ms, found.event, digest, offset, line)
 
 
@@ -175,7 +177,7 @@ class Reader:
             yield record
         if not seen:
             why = f" is rolled back: {HEAD} has seen records that it lacks"
-            raise _damaged(self._path, why, "Put the newer copy back")
+            raise damaged(self._path, why, "Put the newer copy back")
 
 
 def _mark(path: Path) -> tuple[int, str] | None:

@@ -272,6 +272,7 @@ def _apply(state: RunState, event: Event) -> None:  # noqa: PLR0912 - a case a k
         case GenerationTold():
             batch = _in_progress(state, None, event.generation)
             _require(batch.closed, "it is told before every evaluation is settled")
+            _require_coordinates(state, event.mean)
             batch.told, state.current = event, None
             state.completed.append(batch)
         case Opened():
@@ -303,6 +304,7 @@ def _asked(state: RunState, event: Asked) -> None:
     _require(state.decided is None, "the search is decided")
     is_seeded = len(event.configurations) == len(event.seeds) and all(event.seeds)
     _require(is_seeded, "every configuration needs seeds")
+    _require_coordinates(state, *(one.point for one in event.configurations))
     batch = Batch(name, number, event.configurations, event.seeds, sign=state.plan.sign)
     if name is not None:
         _require(name not in state.comparisons, f"the comparison {name} was asked before")
@@ -317,6 +319,11 @@ def _asked(state: RunState, event: Asked) -> None:
     _require(len({*event.seeds}) == 1, "all candidates of a generation have the same seeds")
     _require("finalists" not in state.comparisons, "the search is over")
     state.current = batch
+
+
+def _require_coordinates(state: RunState, *points: tuple[float, ...]) -> None:
+    size = len(state.plan.space.knobs)
+    _require({len(point) for point in points} <= {size}, f"every point needs {size} coordinates")
 
 
 def _in_progress(state: RunState, comparison: ComparisonName | None, number: int) -> Batch:

@@ -95,7 +95,7 @@ class Variant(BaseModel):
 
     name: str  # plain words for reports: "synapses off"
     settings: dict[str, Any] = Field(default_factory=dict)  # laid over the objective's own
-    cost_factor: float = Field(default=1.0, gt=0)  # its duration divided by the objective's
+    cost_factor: float = Field(default=1.0, gt=0, le=1e9)  # its duration divided by the objective's
 
 
 class Flops(NamedTuple):

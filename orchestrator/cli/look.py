@@ -15,7 +15,6 @@ from typer import Argument, Option
 
 from budgets.formatting import printable, shell_word
 from budgets.ledger import LEDGER, LedgerCorruptError
-from budgets.state import ImpossibleEventError
 from budgets.verdict import recommendation
 from objectives import registry
 from objectives.api import Knobs, ObjectiveSpec
@@ -72,7 +71,7 @@ def _rows(root: Path) -> Iterator[dict[str, str]]:
         try:
             run = _view(directory)
             name, phase, stands = run.plan.run_id, str(run.plan.phase), answer(run).title
-        except (LedgerCorruptError, ImpossibleEventError, OSError, ValueError):
+        except (LedgerCorruptError, OSError, ValueError):
             name, phase, stands = directory.name, directory.parent.name, "cannot be read"
         yield {"run": name, "phase": phase, "stands": stands, "directory": str(directory)}
 

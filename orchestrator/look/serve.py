@@ -27,7 +27,6 @@ from starlette.routing import Route
 
 from budgets.formatting import one_line
 from budgets.ledger import LedgerCorruptError
-from budgets.state import ImpossibleEventError
 from orchestrator.look import page, sections
 from orchestrator.look.answer import answer
 from orchestrator.look.page import Answer
@@ -45,7 +44,7 @@ HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-UNREADABLE = (LedgerCorruptError, ImpossibleEventError, ValueError, OSError)
+UNREADABLE = (LedgerCorruptError, ValueError, OSError)
 
 
 class Entry(NamedTuple):

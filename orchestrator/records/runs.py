@@ -1,20 +1,19 @@
 """Runs on disk: found, read, followed without disturbing their process, and how they stand."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
-from functools import reduce
 from pathlib import Path
 from typing import Literal
 
 from budgets.formatting import duration
-from budgets.ledger import LEDGER, Reader, Record
+from budgets.ledger import LEDGER, Reader, Record, damaged
 from budgets.plan import Phase
 from budgets.rules import Decision, Ruling, ruling_of
-from budgets.state import RunState, apply
+from budgets.state import ImpossibleEventError, RunState, apply
 from orchestrator.execution.processes import boot_id, owner_is_gone
 
 RUNS_DIR = "artifacts/cmaes"
@@ -34,12 +33,28 @@ def recorded_state(directory: Path) -> RunState | None:
     """Return the state of the run in `directory`; None without a whole record.
 
     Raises ValueError where a part of the run is a link or no plain file, LedgerCorruptError where
-    the ledger is damaged or has lost records.
+    the ledger is damaged, has lost records, or holds an impossible one.
     """
     path = directory / LEDGER
     if not is_there(path):
         return None
-    return reduce(apply, Reader(path), None)
+    return state_of(path, Reader(path))
+
+
+def state_of(ledger: Path, records: Iterable[Record]) -> RunState | None:
+    """Return the state after all records; None without any. Raises as `applied`."""
+    state = None
+    for record in records:
+        state = applied(ledger, state, record)
+    return state
+
+
+def applied(ledger: Path, state: RunState | None, record: Record) -> RunState:
+    """Return the state after the record. Raises LedgerCorruptError if it cannot follow."""
+    try:
+        return apply(state, record)
+    except ImpossibleEventError as error:
+        raise damaged(ledger, f": {error}") from error
 
 
 def load_state(directory: Path) -> RunState:
@@ -93,7 +108,7 @@ class Tail:
         ]:
             self.state, known = None, 0
         for record in records[known:]:
-            self.state = apply(self.state, record)
+            self.state = applied(path, self.state, record)
             yield record
         self._seen = seen
 

@@ -3,7 +3,6 @@
 import os
 import shutil
 from collections.abc import Mapping
-from functools import reduce
 from pathlib import Path
 
 from budgets.events import Amended, Fired, Owner, Planned
@@ -22,7 +21,7 @@ from budgets.rules import OVERRIDABLE, firing
 from budgets.state import ImpossibleEventError, Observer, RunState, apply, fold
 from objectives.files import read_plain, replace
 from orchestrator.plan.resolve import differences, in_short
-from orchestrator.records.runs import load_state
+from orchestrator.records.runs import load_state, state_of
 from orchestrator.run.loop import Run
 
 
@@ -32,7 +31,7 @@ def open_run(ledger: Ledger, plan: Plan, owner: Owner, observers: list[Observer]
     Raises ValueError if the ledger belongs to another plan, LedgerCorruptError if there are
     evaluations although the ledger is gone.
     """
-    if (state := reduce(apply, ledger.replay(), None)) is not None:
+    if (state := state_of(ledger.path, ledger.replay())) is not None:
         check_same_plan(ledger.path.parent, state, plan)
         return Run(ledger, state, owner, observers)
     if any((ledger.path.parent / "eval").glob("*")):

@@ -71,6 +71,7 @@ LIES: list[tuple[str, dict[str, Any], str]] = [  # of the last record of a kind;
     ("settled", {"steps": 7}, "has steps "),
     ("reserved", {"reserve_ms": lambda ms: ms - 1}, "has reserve_ms "),
     ("generation", {"configurations.0.point": [0.1, 0.2]}, "summary.json of another"),
+    ("generation", {"configurations.0.point": [0.1]}, "every point needs 2 coordinates"),
     ("generation", {"configurations.0.knobs": {"x0": 0.5}}, "has configurations"),
     ("generation", {"seeds": 6 * [[5]]}, "has seeds ((5,), "),
     ("generation_told", {"digest": "0" * 32}, "diverges at generation 2"),
@@ -122,7 +123,9 @@ def test_a_lie_that_is_sealed_as_it_should_be_is_found(
     assert said in " ".join(found.split())
     assert "Traceback" not in found
     for command in ("status", "report"):
-        assert "Traceback" not in product(command, "mine", code=None).text
+        shown = product(command, "mine", code=None)
+        assert "Traceback" not in shown.text
+        assert shown.code == 0 or LEDGER in shown.err
 
 
 @pytest.mark.parametrize("kind", ["settled", "comparison"])

@@ -42,8 +42,8 @@ def two_in_flight(story: Story) -> Reserved:
 
 
 RESERVATION = Reserved(generation=0, candidate=2, seed=5, attempt=1, reserve_ms=12_000)
-ASKED = asked([(0.0,)], 1)
-TOLD = GenerationTold(generation=0, digest="d", mean=(0.5,), sigma=0.1, axis_ratio=1.0)
+ASKED = asked([(0.0, 0.0)], 1)
+TOLD = GenerationTold(generation=0, digest="d", mean=(0.5, 0.5), sigma=0.1, axis_ratio=1.0)
 
 
 CAPS = Caps(evaluations=8, device_hours=1.0, window=Window(hours=9))
@@ -80,6 +80,7 @@ def amended(**caps: float) -> Amended:
         (TOLD, "told before every evaluation is settled"),
         (TOLD.model_copy(update={"generation": 1}), "generation 1 is not in progress"),
         (ASKED, "generation 0 is not told yet"),
+        (asked(4 * [(0.1,)]), "every point needs 2 coordinates"),
         (Planned(plan=small_plan()), "a run has one plan"),
         (amended(evaluations=1), "1 evaluations do not pay for 1 generations"),
         (amended(device_hours=0.001), "more device time is spent or reserved"),
