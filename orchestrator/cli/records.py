@@ -43,7 +43,7 @@ def verify(
 def _salvage(source: Path, out: Path) -> Answer:
     """Copy the whole records of a damaged or rolled back ledger to a new directory."""
     from orchestrator.look.reports import rebuild
-    from orchestrator.run.files import salvage
+    from orchestrator.run.directory import salvage
 
     records, lost_bytes, why = salvage(source, out)
     rebuild(out, datetime.now(UTC))
@@ -67,7 +67,7 @@ def amend(
     from orchestrator.look.json_documents import document as document_of
     from orchestrator.look.run import Run
     from orchestrator.plan.resolve import caps_for
-    from orchestrator.run.files import amend as amend_run
+    from orchestrator.run.directory import amend as amend_run
 
     directory, config = find_run(run, typed.root), typed.config
     changes = {**dict(caps_for(config, 1)), "evaluations": config.budget.max_evals}

@@ -26,7 +26,7 @@ from budgets.verdict import Findings, title, winner_means
 from objectives import secrets
 from orchestrator.config import assign
 from orchestrator.look import text
-from orchestrator.look.files import measured_in
+from orchestrator.look.attempt_files import measured_in
 from orchestrator.look.page import Answer, Mood
 from orchestrator.look.run import Run
 from orchestrator.records.runs import RUNS_DIR

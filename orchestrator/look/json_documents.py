@@ -17,7 +17,7 @@ from budgets.verdict import Point, recommendation, winner
 from objectives.secrets import redacted
 from orchestrator.look import text
 from orchestrator.look.answer import answer
-from orchestrator.look.files import measured_in
+from orchestrator.look.attempt_files import measured_in
 from orchestrator.look.run import Run
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from budgets.events import Settled
 from budgets.formatting import better_when, percent, printable, shortened
 from budgets.stats import interval
 from budgets.verdict import BASELINE
-from orchestrator.look.files import Curve, curve
+from orchestrator.look.attempt_files import Curve, curve
 from orchestrator.look.run import Run
 from orchestrator.records.runs import ReplayError
 

@@ -23,7 +23,7 @@ from budgets.state import RunState
 from budgets.stats import Gain, NamedGain
 from budgets.verdict import Findings, best_point, findings, recommendation
 from objectives.space import Knob as Scale
-from orchestrator.look.files import heartbeat
+from orchestrator.look.attempt_files import heartbeat
 from orchestrator.records.runs import OVER, Standing, standing_of
 
 NEAR = 0.01  # of a knob's range: a value this near to an end counts as at the end

@@ -10,7 +10,7 @@ from budgets.formatting import better_when, command, number, one_line, percent, 
 from budgets.measurements import CampaignReport, EndEffect, Liveness
 from orchestrator.look import text
 from orchestrator.look.answer import answer, beginning, named
-from orchestrator.look.files import measured_in
+from orchestrator.look.attempt_files import measured_in
 from orchestrator.look.json_documents import flat
 from orchestrator.look.page import Block, Page, Section, commands, items, table
 from orchestrator.look.plots import Drawing, drawings

@@ -23,7 +23,7 @@ from orchestrator.execution.devices import Engine, resized, versions
 from orchestrator.execution.processes import this_owner
 from orchestrator.plan.resolve import Overrides
 from orchestrator.records.runs import Result, recorded_state
-from orchestrator.run.files import check_same_plan, lets_through, open_run
+from orchestrator.run.directory import check_same_plan, lets_through, open_run
 from orchestrator.run.loop import Loop, Moment, Proposer, Run, Stop
 
 

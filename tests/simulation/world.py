@@ -23,7 +23,7 @@ from orchestrator.execution import processes
 from orchestrator.execution.api import CONFIG, SUMMARY, Attempt, EngineError, read, write_model
 from orchestrator.matrix.carry_out import carry_out_search
 from orchestrator.records.runs import Result
-from orchestrator.run.files import amend
+from orchestrator.run.directory import amend
 from orchestrator.run.loop import Stop
 from orchestrator.run.session import Session
 from tests.simulation.devices import FaultRates, Machines, SimulatedExecutor

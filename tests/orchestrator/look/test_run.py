@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from orchestrator.execution.api import METRICS, STARTED
-from orchestrator.look import files
+from orchestrator.look.attempt_files import CURVE_POINTS, HEARTBEAT_BYTES, MOST_NAME, curve
 from orchestrator.look.plots import drawings
 from tests.orchestrator.look.golden import RUNS, golden, moments
 
@@ -58,7 +58,7 @@ def test_a_heartbeat_is_believed_as_far_as_it_can_be(
     place = tmp_path / "eval" / next(iter(run.state.accounts.holds.values())).reserved.place
     place.mkdir(parents=True)
     (place / STARTED).write_text('{"device": "' + "a" * 500 + '"}')
-    (place / METRICS).write_bytes(b"\n".join([b"x" * files.HEARTBEAT_BYTES, *BEATS, b'{"st']))
+    (place / METRICS).write_bytes(b"\n".join([b"x" * HEARTBEAT_BYTES, *BEATS, b'{"st']))
     if spoil is not None:
         spoil(place / STARTED)
     slot = next(slot for slot in run.slots if slot.doing != "idle")
@@ -67,7 +67,7 @@ def test_a_heartbeat_is_believed_as_far_as_it_can_be(
         return
     assert (slot.doing, slot.step, slot.loss) == ("running", 3, 2.5)
     assert slot.progress is None or 0 <= slot.progress <= 1
-    assert len(slot.device) == files.MOST_NAME
+    assert len(slot.device) == MOST_NAME
 
 
 def test_curves_are_bounded_and_drawn_as_far_as_they_can_be_read(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_curves_are_bounded_and_drawn_as_far_as_they_can_be_read(tmp_path: Path)
         losses = [[3 - step / 50, 10.0 ** (step % 99), "nan"][at % 3] for step in range(1001)]
         beats = [orjson.dumps({"step": step, "loss": loss}) for step, loss in enumerate(losses)]
         (place / METRICS).write_bytes(b"\n".join(beats))
-        curve = files.curve(tmp_path, run.state, f"eval/{one.place}")
-        assert curve is None or (curve[0][-1] == 1000 and len(curve[0]) <= files.CURVE_POINTS)
-        assert (curve is None) == (at % 3 == 2)
+        found = curve(tmp_path, run.state, f"eval/{one.place}")
+        assert found is None or (found[0][-1] == 1000 and len(found[0]) <= CURVE_POINTS)
+        assert (found is None) == (at % 3 == 2)
     assert drawings(run)["losses"].file("png")

@@ -16,7 +16,7 @@ from objectives.api import Context, Measurement, SetupError
 from orchestrator.execution.api import Attempt
 from orchestrator.execution.devices import Engine, make_devices
 from orchestrator.records.runs import Result
-from orchestrator.run.files import amend
+from orchestrator.run.directory import amend
 from orchestrator.verify import verify
 from tests.executors import ending
 from tests.ledgers import cut, every
