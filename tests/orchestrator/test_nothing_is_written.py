@@ -76,6 +76,7 @@ def surroundings(
     for variable, name in (("HOME", "home"), ("TMPDIR", "tmp"), ("XDG_CACHE_HOME", "cache")):
         (tmp_path / name).mkdir()
         monkeypatch.setenv(variable, str(tmp_path / name))
+    (tmp_path / "home/.config/matplotlib").mkdir(parents=True)  # when first imported it makes it
     monkeypatch.setattr(tempfile, "tempdir", None)
     for name, text in (("search", SEARCH), ("factorial", CAMPAIGN)):
         (tmp_path / f"{name}.toml").write_text(text)
