@@ -29,8 +29,6 @@ from objectives.files import read_plain, replace
 
 LEDGER, HEAD, LOCK = "ledger.jsonl", "head.json", "ledger.lock"
 
-RESTORE = "Restore the file from a backup"
-
 LEAST_FREE_BYTES = 8 << 20
 """With less free space no evaluation is started: its result might be lost."""
 
@@ -49,7 +47,9 @@ class LedgerLockedError(Exception):
     """Another process is writing to this ledger."""
 
 
-def damaged(path: Path, why: str, remedy: str = RESTORE) -> LedgerCorruptError:
+def damaged(
+    path: Path, why: str, remedy: str = "Restore the file from a backup"
+) -> LedgerCorruptError:
     """The error for the ledger at `path`, with the ways out; `why` follows its name."""
     run = path.parent
     out = unused(run.with_name(f"{run.name}.salvaged"))

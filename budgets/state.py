@@ -272,7 +272,7 @@ def _apply(state: RunState, event: Event) -> None:  # noqa: PLR0912 - a case a k
         case GenerationTold():
             batch = _in_progress(state, None, event.generation)
             _require(batch.closed, "it is told before every evaluation is settled")
-            _require_coordinates(state, event.mean)
+            _require_coordinates(state, event.mean, event.guided.centre if event.guided else None)
             batch.told, state.current = event, None
             state.completed.append(batch)
         case Opened():
@@ -286,6 +286,7 @@ def _apply(state: RunState, event: Event) -> None:  # noqa: PLR0912 - a case a k
                 state.ended = event
         case Decided():
             _require(state.decided is None, "the search is decided")
+            _require_coordinates(state, event.point)
             _require(not state.accounts.holds, "attempts are still running")
             state.decided = event
         case Overridden():
@@ -321,9 +322,10 @@ def _asked(state: RunState, event: Asked) -> None:
     state.current = batch
 
 
-def _require_coordinates(state: RunState, *points: tuple[float, ...]) -> None:
+def _require_coordinates(state: RunState, *points: tuple[float, ...] | None) -> None:
     size = len(state.plan.space.knobs)
-    _require({len(point) for point in points} <= {size}, f"every point needs {size} coordinates")
+    sizes = {len(point) for point in points if point is not None}
+    _require(sizes <= {size}, f"every point needs {size} coordinates")
 
 
 def _in_progress(state: RunState, comparison: ComparisonName | None, number: int) -> Batch:

@@ -4,8 +4,9 @@ import subprocess
 import sys
 from typing import Any
 
-HEAVY = {"torch", "ray", "cma", "numpy", "scipy", "scipy.stats", "jinja2", "matplotlib"}
-HEAVY |= {"http.server"}
+HEAVY = {
+    "torch", "ray", "cma", "numpy", "scipy", "scipy.stats", "jinja2", "matplotlib", "http.server",
+}  # fmt: skip
 
 MAIN = "from orchestrator.cli.app import main; main()"
 

@@ -209,9 +209,9 @@ class LocalExecutor:
         self._tell(self._running, CANCEL)
 
     def extend(self, deadline: float, wanted: Container[str]) -> None:
-        """Let new attempts and those with these ids go on until then.
+        """Let new attempts, and those whose ids are `wanted`, go on until the deadline.
 
-        Or up to a second less: smaller steps are not sent.
+        It may be up to a second earlier: smaller steps are not sent.
         """
         if deadline >= self._deadline + 1.0:
             self._deadline = deadline

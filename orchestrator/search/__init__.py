@@ -23,7 +23,7 @@ from orchestrator.search.arithmetic import NUMPY, Array, chained, eigh, independ
 from orchestrator.search.surrogate import Distribution, Point, guided
 
 _UNUSED = {"matplotlib", "matplotlib.pyplot", "scipy.stats"} - sys.modules.keys()
-"""What pycma imports if it is there, and not for a search: half of a command's start."""
+"""pycma imports these if they are installed. No search needs them; they take half of a start."""
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # it warns that matplotlib is missing
