@@ -32,6 +32,7 @@ ORANGE, RED, PURPLE = "#e69f00", "#d55e00", "#cc79a7"
 WIDTH, FONT = 6.4, 9.0  # of a drawing, in inches; of its text, in points
 MOST_KNOBS, MOST_ROWS = 12, 40  # charts of knobs; rows of a forest
 LABEL_WIDTH = 44  # characters of a forest's row
+MOST_DOTS = 200  # of a chart, drawn one by one; more become an image
 MOST_CURVES = 6  # of losses
 
 _INKED = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
@@ -39,6 +40,7 @@ _STYLE = dict.fromkeys(_INKED, INK) | {
     "font.size": FONT,  # of DejaVu Sans, which comes with matplotlib
     "axes.titlesize": FONT + 1,
     "axes.titlelocation": "left",
+    "axes.titley": 1.0,  # no title moves away from ticks on top: there are none
     "axes.facecolor": "none",
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -118,9 +120,9 @@ def _line(text: str) -> str:
 
 
 def _dots(axes: Any, x: Sequence[float], y: Sequence[float | None]) -> None:
-    """Draw evaluations behind all else, as an image: there may be thousands."""
+    """Draw evaluations behind all else."""
     looks = {"ms": 2.6, "mew": 0, "color": GREY, "zorder": 1.5, "label": "evaluation"}
-    axes.plot(x, y, "o", rasterized=True, **looks)
+    axes.plot(x, y, "o", rasterized=len(x) > MOST_DOTS, **looks)
 
 
 def _series(axes: Any, x: Sequence[float], y: Sequence[float | None], label: str = "") -> None:
@@ -295,6 +297,10 @@ def _charts(run: Run, canvas: Any, side: str) -> Iterator[tuple[Any, int]]:
         names = [f"{scale.decode(unit):.3g}" for unit in ticks]
         look = {"ticks": ticks, "ticklabels": names, "lim": (-0.04, 1.04)}
         axes.set(**{f"{side}{name}": value for name, value in look.items()})
+        if side == "x":
+            axes.tick_params(labelleft=at % 3 == 1)
+        else:
+            axes.tick_params(labelbottom=at > len(shown) - 3)
         yield axes, place
 
 
