@@ -85,7 +85,10 @@ def percent(share: float, digits: int = 4) -> str:
 
 
 def better(share: float) -> str:
-    """`1.3% better`, `0.204% worse`, `no better`: three digits, so rounding meets no limit."""
+    """`1.3% better`, `0.204% worse`, `no better`, with three digits.
+
+    With fewer, a gain just below a limit would look as if it reached the limit.
+    """
     if round(share, 5) == 0:
         return "no better"
     return f"{percent(abs(share), 3)} {'worse' if share < 0 else 'better'}"

@@ -42,8 +42,8 @@ class Answer:
     title: str  # the verdict in two or three words: `Go that persists`, `In progress`
     sentence: str  # the verdict with its evidence
     but: str = ""  # what speaks against relying on it
-    found: str = ""  # empty, as the next, of several runs together
-    sure: str = ""
+    found: str = ""  # empty for several runs together
+    sure: str = ""  # how certain that is; empty for several runs, too
     cost: str = ""
     next: str = ""  # what to do now
     commands: tuple[str, ...] = ()  # the commands for it, to copy

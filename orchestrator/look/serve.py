@@ -133,7 +133,7 @@ class Site:
 
 
 def identifier(directory: Path) -> str:
-    """Return the name of a run in an address, which tells nothing of its path."""
+    """Return the part of an address that stands for a run without revealing its path."""
     return hashlib.sha256(os.fsencode(directory)).hexdigest()[:16]
 
 
