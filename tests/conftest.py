@@ -1,5 +1,6 @@
 """Fixtures for whole runs: a session and the command line, both in this process."""
 
+import gc
 import os
 import shutil
 import signal
@@ -63,6 +64,12 @@ def pytest_configure() -> None:
         enough = memory.f_bavail * memory.f_frsize > ROOM
         if enough and not memory.f_flag & os.ST_NOEXEC:  # what torch compiles is executed there
             os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: the garbage collector need not look at it again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the groups

@@ -67,12 +67,13 @@ def quick(document: str) -> str:
     return document
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)  # 22 s on two cores that do nothing else
 def test_every_command_of_the_tutorial_shows_what_it_says(tmp_path: Path) -> None:
     follow(quick(TUTORIAL.read_text(encoding="utf-8")), tmp_path, seconds=120)
 
 
-@pytest.mark.slow  # the same, word by word, in about 20 minutes of two cores
+@pytest.mark.slow  # the same, word by word, in about 15 minutes of two cores; not in CI
 @pytest.mark.timeout(7200)
 def test_the_tutorial_itself_shows_what_it_says(tmp_path: Path) -> None:
     follow(TUTORIAL.read_text(encoding="utf-8"), tmp_path, seconds=3600)

@@ -3,6 +3,8 @@
 import json
 import tomllib
 
+import pytest
+
 from orchestrator import load
 from tests.product.product import Product
 
@@ -101,6 +103,7 @@ machinery.PathFinder.find_spec = lambda name, *more: None if name in names else 
 """
 
 
+@pytest.mark.slow
 def test_without_torch_and_ray_what_needs_neither_runs_and_the_rest_says_so(
     product: Product,
 ) -> None:

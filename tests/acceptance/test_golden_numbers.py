@@ -127,7 +127,9 @@ def test_the_hours_of_a_training_are_its_tokens_by_their_throughput(product: Pro
         assert one["seconds"] == pytest.approx(one["tokens"] / one["tokens_per_second"])
 
 
-@pytest.mark.parametrize(("sizes", "share"), [((2, 8), 0.7), ((4,), 0.6)])
+@pytest.mark.parametrize(
+    ("sizes", "share"), [((2, 8), 0.7), pytest.param((4,), 0.6, marks=pytest.mark.slow)]
+)
 def test_the_largest_micro_batch_is_a_power_of_two_that_memory_is_safe_for(
     product: Product, sizes: tuple[int, ...], share: float
 ) -> None:

@@ -71,7 +71,7 @@ def check_resumed(product: Product, story: Story, keep: int, *, torn: bool, file
         path.unlink()
 
     if keep:
-        product("report", run)  # what was left can be looked at
+        product("status", run)  # what was left can be looked at
     attempts = repeated(product, story.command, run, story).attempts
     if files == "kept":  # every result is adopted: nothing is evaluated or charged again
         assert sorted(attempts) == sorted(story.books.attempts), when

@@ -74,8 +74,9 @@ def test_a_run_that_goes_on_is_followed_to_its_end(product: Product, browser: Br
 
 
 def test_an_overdue_evaluation_is_not_on_track(product: Product) -> None:
-    product.start(f"{SMALL} --executor local --workers 1 --set seconds=60 --run-id late")
-    wait_until(lambda: "overdue" in product("status late", code=None).out)
+    late = SMALL.replace("seconds 1", "seconds 0.1")
+    product.start(f"{late} --executor local --workers 1 --set seconds=60 --run-id late")
+    wait_until(lambda: "overdue" in product("status late", code=None).out, every=0.3)
     assert "on track" not in product("status late").out.lower()
     assert product.json("status late")["pace"]["on_track"] is not True
 

@@ -65,6 +65,7 @@ def test_every_benchmark_starts_and_its_examples_use_options_that_it_has(
     )
 
 
+@pytest.mark.slow
 def test_all_continues_after_a_failure_and_keeps_earlier_figures(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "scripts/bench/all"), "--out", str(tmp_path)]
     command += ["--only", "training", "costs"]

@@ -9,6 +9,7 @@ from scripts.bench.trials import TRIALS, Ending, Trial, ending
 
 SEED = 1  # seed_luck fires in about 70 % of its runs (docs/search.md), in this one too
 BY_NAME = {trial.name: trial for trial in TRIALS}
+pytestmark = pytest.mark.slow
 
 
 def end(trial: Trial, seed: int, place: Path) -> Ending:

@@ -191,7 +191,7 @@ def test_what_is_maximized_is_searched_as_its_negative_and_shown_as_it_is(
     found: dict[str, tuple[Books, Any, Any]] = {}
     for name, words in {"loss": "", "profit": "--set direction=maximize"}.items():
         what = f"{words} --workers 2 --executor inline --objective python:laws:{name} --set"
-        line = "phase1 --tier target --set search.population=8"
+        line = "phase1 --tier target --set search.population=8 --set search.generations=10"
         line += " --set thresholds.crash_rate_pause=1"  # the order of the failed counts, too
         line += " --set thresholds.patience_generations=3 --set thresholds.patience_improve=1e-4"
         product(f"{line} --run-id {name} {what}", KNOBS)

@@ -155,12 +155,14 @@ class Product:
                 process.communicate()
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
+def wait_until(
+    condition: Callable[[], bool], seconds: float = PATIENCE, every: float = 0.01
+) -> None:
     """Poll until the condition holds; fail the test after `seconds`."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "the condition never held"
-        time.sleep(0.01)
+        time.sleep(every)
 
 
 def commands_in(text: str) -> list[str]:

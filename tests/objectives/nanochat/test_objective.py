@@ -59,6 +59,7 @@ def test_only_too_little_memory_is_called_that() -> None:
         raise RuntimeError("shapes do not match")
 
 
+@pytest.mark.slow
 def test_an_evaluation_imports_no_module_that_was_not_preloaded(tmp_path: Path) -> None:
     objective = NanochatObjective.from_settings("nanochat", {"target_flops": 3e9, "val_windows": 8})
     code = f"""

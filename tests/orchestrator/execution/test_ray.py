@@ -26,7 +26,7 @@ from tests.orchestrator.execution.conftest import (
     wait_until,
 )
 
-pytestmark = pytest.mark.xdist_group("ray")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ray")]
 Make = Callable[..., Attempt]
 
 
@@ -119,7 +119,6 @@ def test_a_frozen_node_loses_its_attempt_at_the_lease_and_is_used_again_when_it_
         assert the_one(executor.wait(30.0)).status is Status.OK
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("_quick")
 @pytest.mark.parametrize("frozen", ["agent", "orchestrator"])
 def test_an_evaluation_ends_with_a_lease_that_is_not_renewed_and_its_slot_is_used_again(

@@ -99,6 +99,7 @@ def test_huge_scores_hide_nothing_and_break_nothing(tmp_path: Path, huge: float)
     assert (low < -1e99, high < 1e99) == (huge < 0, True)
 
 
+@pytest.mark.slow
 def test_of_many_knobs_those_that_matter_are_drawn(tmp_path: Path) -> None:
     run = searched(tmp_path, 14, "min")
     found, names = drawn(run), {knob.name for knob in run.knobs}

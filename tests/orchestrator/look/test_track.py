@@ -104,7 +104,10 @@ def test_a_growing_run_is_followed_until_it_is_over(run: Path, monkeypatch: Any)
     assert KEY not in said[0]
 
 
-@pytest.mark.parametrize("name", ["tensorboard", "mlflow", "wandb"])
+@pytest.mark.parametrize(
+    "name",
+    ["tensorboard", *(pytest.param(name, marks=pytest.mark.slow) for name in ("mlflow", "wandb"))],
+)
 def test_a_library_keeps_each_figure_once(run: Path, name: str) -> None:
     pytest.importorskip(name)
     whole, files = (run / LEDGER).read_bytes(), run / "trackers" / name

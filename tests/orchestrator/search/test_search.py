@@ -33,13 +33,13 @@ def test_a_replay_arrives_where_the_search_was(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("method", ["guided", "plain"])
-@pytest.mark.parametrize(("dimension", "population"), [(1, 9), (2, 4)])
+@pytest.mark.parametrize(("dimension", "population", "generations"), [(1, 9, 12), (2, 4, 20)])
 def test_small_spaces_and_populations_are_searched_too(
-    dimension: int, population: int, method: Any
+    dimension: int, population: int, generations: int, method: Any
 ) -> None:
     plan = SearchPlan(method=method, seed=1, sigma0=0.15, start=(0.4,) * dimension)
     search, done = Search(plan, population), []
-    for _ in range(20):
+    for _ in range(generations):
         generation = evaluated(search)
         done.append(replace(generation, told=search.tell(generation)))
     assert min(min(each.fitness()) for each in done) < 1e-3
