@@ -12,19 +12,12 @@ from tests.product.books import Books, records
 from tests.product.product import REPOSITORY, Product, wait_until
 
 PAGE = (REPOSITORY / "docs/python.md").read_text()
-NUMPY, SKLEARN, TORCH, OWN_LOOP = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 NOTEBOOK = REPOSITORY / "docs/python.ipynb"
 
 
-@pytest.mark.parametrize(
-    "example",
-    [
-        pytest.param(NUMPY, id="numpy"),
-        pytest.param(SKLEARN, id="sklearn", marks=pytest.mark.slow),
-        pytest.param(TORCH, id="torch", marks=pytest.mark.slow),
-        pytest.param(OWN_LOOP, id="ask and tell"),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("example", EXAMPLES, ids=["numpy", "sklearn", "torch", "ask and tell"])
 def test_every_example_runs_and_its_ledger_verifies(product: Product, example: str) -> None:
     """In tier min, each."""
     example = example.replace('name="numpy"', 'name="numpy", tier="min"')

@@ -5,6 +5,8 @@ import shutil
 import subprocess
 import sys
 
+import pytest
+
 from orchestrator import load
 from tests.product.books import records
 from tests.product.product import PATIENCE, REPOSITORY, Product, wait_until
@@ -15,6 +17,7 @@ TINY = (
 )
 
 
+@pytest.mark.slow
 def test_a_text_that_changes_during_a_search_stops_it(product: Product) -> None:
     """Scores on two texts are never ranked together. What was scored has spent its FLOPs."""
     paragraphs = (f"paragraph {n}: " + "it is never the same " * 9 for n in range(200))

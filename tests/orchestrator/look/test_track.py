@@ -104,10 +104,8 @@ def test_a_growing_run_is_followed_until_it_is_over(run: Path, monkeypatch: Any)
     assert KEY not in said[0]
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["tensorboard", *(pytest.param(name, marks=pytest.mark.slow) for name in ("mlflow", "wandb"))],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["tensorboard", "mlflow", "wandb"])
 def test_a_library_keeps_each_figure_once(run: Path, name: str) -> None:
     pytest.importorskip(name)
     whole, files = (run / LEDGER).read_bytes(), run / "trackers" / name
