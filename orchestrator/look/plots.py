@@ -279,7 +279,8 @@ def _fresh(axes: Any, fresh: Mapping[str, list[float]]) -> None:
 def _charts(run: Run, canvas: Any, side: str) -> Iterator[tuple[Any, int]]:
     """Yield a chart and its knob's place, for the knobs that the search moved most.
 
-    Its axis `side`, `x` or `y`, is the knob's range.
+    Its axis `side`, `x` or `y`, is the knob's range. The other one is the same in every chart, and
+    has its numbers at the edge of the drawing only.
     """
     baseline = run.plan.space.baseline
     told = [one.told.mean for one in run.state.completed if one.told is not None]
@@ -333,14 +334,16 @@ def _marginals(run: Run, canvas: Any) -> Texts | None:
     ]
     if not samples:
         return None
-    bins = min(8, 1 + len(samples) // 5)
+    bins, every = min(8, 1 + len(samples) // 5), list[float]()
     for axes, place in _charts(run, canvas, "x"):
         own = sorted((point[place], more) for point, more in samples)
         means = [chunk.mean(0) for chunk in array_split(own, bins)]
         _dots(axes, *zip(*own, strict=True))
         axes.axhline(0, color=INK, lw=0.8)
         axes.plot(*zip(*means, strict=True), "D-", ms=4, color=BLUE, label="mean")
-        axes.set_ylim(_limits((more for _, more in samples), (mean for _, mean in means)))
+        every += [mean for _, mean in means]
+    for axes in canvas.axes:
+        axes.set_ylim(_limits((more for _, more in samples), every))
     return "Scores over each knob", (
         f"Up: a score less its generation's mean, {better_when(run.plan.direction)}; each diamond "
         "is the mean of equally many candidates. This is not an experiment: knobs move together. "

@@ -97,6 +97,8 @@ def test_huge_scores_hide_nothing_and_break_nothing(tmp_path: Path, huge: float)
     assert {"scores", "gains", "paths", "marginals", "device_time"} <= set(found)
     low, high = found["scores"].canvas.axes[0].get_ylim()
     assert (low < -1e99, high < 1e99) == (huge < 0, True)
+    for name, axis in (("paths", "xlim"), ("marginals", "ylim")):  # one scale in every chart
+        assert len({getattr(axes, f"get_{axis}")() for axes in found[name].canvas.axes}) == 1
 
 
 @pytest.mark.slow
